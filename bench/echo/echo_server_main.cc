@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bobbin_echo_server: one echo server, three ways to wait.
+//
+// Prints "listening ADDRESS:PORT" when it is ready and one JSON object when it ends, at SIGTERM, at
+// SIGINT or after --seconds. Exit codes: 0 served, 1 an error while serving, 2 wrong options.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "bench/echo/bobbin_server.h"
+#include "bench/echo/process_setup.h"
+#include "bench/echo/raw_epoll_server.h"
+#include "bench/echo/raw_uring_server.h"
+#include "bench/echo/server_options.h"
+#include "bench/echo/socket_address.h"
+
+namespace bobbin::bench {
+namespace {
+
+constexpr size_t kBufferBytesMax = size_t{1} << 24;
+
+// Returns what is wrong, in one line; empty if nothing is.
+std::string CheckServerOptions(const std::string& backend, const ServerOptions& options) {
+  const bool is_raw = backend == "raw-uring" || backend == "raw-epoll";
+  if (!is_raw && backend != "bobbin") {
+    return "backend " + backend + ": must be bobbin, raw-uring or raw-epoll";
+  }
+  if (!SocketAddress::Parse(options.host, options.port)) {
+    return "host " + options.host + ": not a numeric address";
+  }
+  if (std::string why = CheckCpu(options.cpu); !why.empty()) return why;
+  if (options.carriers < 1) return "carriers: must be at least 1";
+  if (is_raw && options.carriers != 1) return "carriers: " + backend + " has one thread only";
+  if (options.buffer_bytes < 1 || options.buffer_bytes > kBufferBytesMax) {
+    return "buffer-bytes: must be from 1 to " + std::to_string(kBufferBytesMax);
+  }
+  if (!(options.seconds >= 0 && options.seconds <= 86400)) return "seconds: must be from 0 to 86400";
+  return "";
+}
+
+int Main(int argc, char** argv) {
+  ServerOptions options;
+  std::string backend = "bobbin";
+  CLI::App app("An echo server over TCP, to be measured.", "bobbin_echo_server");
+  app.add_option("--backend", backend, "bobbin, raw-uring or raw-epoll")->capture_default_str();
+  app.add_option("--host", options.host, "numeric address to listen on")->capture_default_str();
+  app.add_option("--port", options.port, "port, 0 for a free one")->capture_default_str();
+  app.add_option("--carriers", options.carriers, "OS threads that serve")->capture_default_str();
+  app.add_option("--buffer-bytes", options.buffer_bytes, "the most one receive takes")
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "how long to serve, 0 until SIGTERM")
+      ->capture_default_str();
+  app.add_option("--cpu", options.cpu, "CPU to run on, -1 for any")->capture_default_str();
+  const auto refused = [](const std::string& why) {
+    std::fprintf(stderr, "bobbin_echo_server: %s\n", why.c_str());
+    return 2;
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return refused(error.what());
+  }
+  if (const std::string why = CheckServerOptions(backend, options); !why.empty()) {
+    return refused(why);
+  }
+
+  if (backend == "raw-uring") return RunRawUringServer(options);
+  if (backend == "raw-epoll") return RunRawEpollServer(options);
+  return RunBobbinServer(options);
+}
+
+}  // namespace
+}  // namespace bobbin::bench
+
+int main(int argc, char** argv) { return bobbin::bench::Main(argc, argv); }

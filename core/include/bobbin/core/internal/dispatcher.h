@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dispatcher: core's half of a carrier - who runs next, and the switch to them.
+//
+// It keeps the queue of ready threads and switches straight from the thread that stops to the one that
+// goes on; only when there is nobody, when the turn's budget is spent or when the inbox has something
+// does it go home, to the carrier's own stack and loop. The other half - sleeping, timers, work from
+// elsewhere - is behind the virtual functions, which sched implements.
+//
+// Order. Ready threads run first come, first served. Fresh tasks (never run) come after them, but one of
+// every kFreshEvery picks looks at the fresh ones first, so that neither kind starves the other.
+//
+//   Called from   the carrier's OS thread, except PostReady and PostCancel (any thread).
+//   Suspends      Suspend, Yield: the running virtual thread.
+//   Cost          a switch: one jump and about a dozen loads and stores; no atomic operation.
+
+#ifndef BOBBIN_CORE_INTERNAL_DISPATCHER_H_
+#define BOBBIN_CORE_INTERNAL_DISPATCHER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include <bobbin/core/internal/counter.h>
+#include <bobbin/core/internal/inbox.h>
+#include <bobbin/core/internal/stack_cache.h>
+#include <bobbin/core/internal/task.h>
+#include <bobbin/core/internal/task_cache.h>
+#include <bobbin/core/internal/thread.h>
+#include <bobbin/core/internal/timer_node.h>
+
+namespace bobbin::internal {
+
+// Counters of one dispatcher. Written by its OS thread only; read by anyone.
+struct DispatchCounters {
+  Counter switches, started, ended;
+};
+
+class Dispatcher {
+ public:
+  // One of so many picks takes a fresh task before a ready thread.
+  static constexpr uint32_t kFreshEvery = 32;
+
+  Dispatcher(TaskPool& tasks, StackPool& stacks) noexcept;
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // --- The running thread's calls.
+
+  // Runs others until somebody makes `self` ready. REQUIRES: `self` runs here, its wait has begun.
+  void Suspend(Thread& self) noexcept;
+  // Lets the ready threads run first.
+  void Yield(Thread& self) noexcept;
+
+  // --- On this OS thread.
+
+  // Appends to the ready queue. REQUIRES: the caller won the thread's state word, or it is the
+  // thread's own Yield.
+  void MakeReady(Thread& thread) noexcept {
+    thread.next_ = nullptr;
+    *(ready_first_ == nullptr ? &ready_first_ : &ready_last_->next_) = &thread;
+    ready_last_ = &thread;
+  }
+  // True if it expires in the future and is armed now; false if it has passed.
+  virtual bool ArmTimer(TimerNode& node) noexcept = 0;
+  virtual void DisarmTimer(TimerNode& node) noexcept = 0;
+
+  TaskCache& tasks() noexcept { return tasks_; }
+  StackCache& stacks() noexcept { return stacks_; }
+  Thread& home() noexcept { return home_; }
+
+  // --- From any thread.
+
+  // Has the carrier make `task` ready. REQUIRES: the caller won the task's state word.
+  void PostReady(Task& task) noexcept { Post(task, Task::kWoken); }
+  // Has the carrier end the task's wait, if it has one that may be cancelled.
+  void PostCancel(Task& task) noexcept { Post(task, Task::kCancelRequest); }
+
+ protected:
+  ~Dispatcher() = default;
+
+  // The newest task that has never run, or null.
+  virtual Task* TakeFresh() noexcept = 0;
+  // Makes sure that the carrier looks at its inbox soon, also if it sleeps.
+  virtual void Ring() noexcept = 0;
+
+  // Makes the calling OS thread the one of this dispatcher, until Unbind.
+  void Bind() noexcept;
+  void Unbind() noexcept;
+
+  // From the carrier's own stack: runs threads until `budget` switches are used up, there is nobody
+  // left to run, or the inbox has something. Returns how many switches were used.
+  uint32_t RunReady(uint32_t budget) noexcept;
+  bool has_ready() const noexcept { return ready_first_ != nullptr; }
+  // Whether there is a stack for a fresh task.
+  bool CanStart() noexcept { return stacks_.Reserve(); }
+
+  // Acts on what other threads posted. Returns whether there was anything.
+  bool DrainInbox() noexcept;
+  bool InboxIsEmptyOrdered() const noexcept { return !inbox_.HasAnyOrdered(); }
+
+  DispatchCounters counters_;
+
+ private:
+  friend struct SwitchEntry;
+
+  void Post(Task& task, uint32_t reason) noexcept;
+  // The next thread to run: a ready one, a fresh one, or home. A fresh one only if there is a stack for
+  // it: the caller's, which has ended, or one of the cache.
+  Thread& PickNext(bool may_reuse_stack) noexcept;
+  Thread& PopReady() noexcept;
+  // Leaves `self` and continues with `next`; returns when somebody continues `self`.
+  void SwitchFrom(Thread& self, Thread& next) noexcept;
+  // Makes `task` the one that runs on `stack` from now on.
+  void Begin(Task& task, Stack stack) noexcept;
+  // What a stack does from its first line to its last: run a task, then fresh ones as long as they are
+  // next, then leave.
+  [[noreturn]] static void RunTasks() noexcept;
+  // Gives `stack`, on which the caller stands, back to the cache and continues with `next`.
+  [[noreturn]] void LeaveForGood(Stack stack, Thread& next) noexcept;
+  void AnnounceSwitch(void** save, Thread& next) noexcept;
+
+  // The carrier's OS thread only.
+  Thread* ready_first_ = nullptr;
+  Thread* ready_last_ = nullptr;
+  int32_t budget_ = 0;
+  uint32_t picks_ = 0;
+  void* exception_globals_ = nullptr;  // The C++ runtime's, of this OS thread.
+  void* ended_context_ = nullptr;      // Where a stack that is not continued leaves its context.
+  StackCache stacks_;
+  TaskCache tasks_;
+  Thread home_;
+  Stack home_stack_;  // For the sanitizers, which want to know every stack.
+  size_t home_stack_bytes_ = 0;
+#if defined(__SANITIZE_THREAD__)
+  void RetireSanitizerContext(void* context) noexcept;
+  void* retired_sanitizer_context_ = nullptr;
+#endif
+
+  // Everyone.
+  alignas(kCacheLineBytes) Inbox inbox_;
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_CORE_INTERNAL_DISPATCHER_H_

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OsThread: the record of a platform or foreign thread that meets virtual threads.
+//
+// Its waits block the OS thread on a futex word. Records are reused, never freed: a notifier may still be
+// about to wake the word of a thread that has gone on (it saw the word before it had to sleep), and must
+// then touch memory that is still such a word.
+//
+//   Called from   Adopt, Park: the OS thread itself. Wake: any thread, after it won the state word.
+//   Suspends      Park blocks.
+//   Cost          a wait that sleeps: one futex call on each side.
+
+#ifndef BOBBIN_CORE_INTERNAL_OS_THREAD_H_
+#define BOBBIN_CORE_INTERNAL_OS_THREAD_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <bobbin/core/internal/thread.h>
+
+namespace bobbin::internal {
+
+class LocalTable;
+
+class OsThread final : public Thread {
+ public:
+  OsThread() noexcept : Thread(Role::kForeign, nullptr) {}
+
+  // The calling OS thread's record, made at its first call and taken back when the thread exits.
+  static OsThread& Adopt() noexcept;
+
+  // What a pool says of its thread: role, name, and the runtime that it serves (opaque to core).
+  void Describe(Role role, std::string_view name, void* runtime) noexcept;
+  std::string_view name() const noexcept { return name_; }
+  void* runtime() const noexcept { return runtime_; }
+  LocalTable*& locals() noexcept { return locals_; }
+
+  // Blocks until the wait has been ended; the governing deadline ends an interruptible one.
+  void BlockUntilWoken() noexcept;
+  // Lets a thread whose wait the caller has ended go on.
+  void Wake() noexcept;
+
+ private:
+  static constexpr size_t kNameBytes = 48;
+  static void Retire(void* record) noexcept;
+  void ClearDescription() noexcept;
+
+  // 1 from Wake until the thread has noticed. Written by the waker and by the thread itself; it is the
+  // futex word.
+  std::atomic<uint32_t> signal_{0};
+  void* runtime_ = nullptr;
+  LocalTable* locals_ = nullptr;
+  OsThread* next_free_ = nullptr;
+  char name_[kNameBytes] = {};
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_CORE_INTERNAL_OS_THREAD_H_

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Task: the control block of one virtual thread, 192 bytes in three cache lines.
+//
+//   line 1   Thread: what every switch and wake touches
+//   line 2   identity, and the links by which others reach it
+//   line 3   before it starts: its body; when it has ended: what it ended with
+//
+// Blocks come from a TaskPool and their memory is never returned to the system while the runtime lives,
+// so that a late message can look at a block that has ended, find another ticket and do nothing.
+//
+// Messages to its carrier. A carrier's inbox holds tasks, each at most once: `attention` says why.
+// Whoever turns it from zero pushes the task; the carrier takes the task out, then swaps the reasons
+// for zero and acts on all of them. A block with reasons is in an inbox and must not be used anew: its
+// release becomes one more reason.
+//
+// How its end is told. A task of a group tells its TaskOwner. A task with a handle uses the `ending`
+// word, whose `done` is the last thing that the task's carrier writes to the block.
+//
+//   Called from   as each member says.
+//   Suspends      Join.
+
+#ifndef BOBBIN_CORE_INTERNAL_TASK_H_
+#define BOBBIN_CORE_INTERNAL_TASK_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+#include <bobbin/core/internal/body.h>
+#include <bobbin/core/internal/intrusive_list.h>
+#include <bobbin/core/internal/thread.h>
+#include <bobbin/core/internal/wait_queue.h>
+#include <bobbin/core/internal/word_lock.h>
+
+namespace bobbin::internal {
+
+class LocalTable;
+class Task;
+class TaskPool;
+
+// What a body ended with.
+struct Outcome {
+  absl::Status status;
+  std::exception_ptr exception;  // Set instead of a status when it threw.
+
+  bool has_failed() const noexcept { return exception != nullptr || !status.ok(); }
+  // For messages.
+  std::string Describe() const;
+};
+
+// Whoever must hear that a task has ended, other than through a handle.
+class TaskOwner {
+ public:
+  // On the task's carrier, when the body has returned; the task is freed right after.
+  virtual void TaskEnded(Task& task, Outcome outcome) noexcept = 0;
+
+ protected:
+  ~TaskOwner() = default;
+};
+
+class Task final : public Thread, public IntrusiveLink {
+ public:
+  enum Attention : uint32_t { kWoken = 1, kCancelRequest = 2, kRelease = 4 };
+
+  Task() noexcept : Thread(Role::kVirtual, nullptr) {}
+  ~Task() = default;  // What storage_ holds is ended by hand.
+
+  // Makes the block ready for a new virtual thread. `name` is copied if it is not empty.
+  void Prepare(uint64_t id, std::string_view name);
+
+  // Where to build the body, and how to run it.
+  void* body_storage() noexcept { return storage_; }
+  void set_body(Body::RunFunction run) noexcept { run_ = run; }
+  // The task tells `owner` when it ends, instead of a handle.
+  void set_owner(TaskOwner& owner) noexcept {
+    owner_ = &owner;
+    ending_.Reset(kOwned);
+  }
+
+  uint64_t id() const noexcept { return id_; }
+  std::string_view name() const noexcept {
+    return name_ == nullptr ? std::string_view() : std::string_view(name_);
+  }
+  TaskPool& pool() const noexcept;
+  // REQUIRES: the task has started.
+  LocalTable*& locals() noexcept { return locals_; }
+
+  // Returns the block to where it came from. Called from: whoever holds it, on any thread.
+  void Free() noexcept;
+
+  // Whether it is launched or running. Called from: any thread; the answer may be old at once.
+  bool IsLive() const noexcept;
+
+  // --- The handle's side: one thread at a time.
+
+  // Waits for the end and returns what the body ended with; frees the block. With `interruptible`, a
+  // deadline or a cancel may end the wait: the status then says so, and the task is as before.
+  absl::Status Join(bool interruptible, Outcome& outcome) noexcept;
+  // Lets the task free itself when it ends.
+  void Detach() noexcept;
+  bool IsDone() const noexcept { return (ending_.Load() & kDone) != 0; }
+
+ private:
+  friend class Dispatcher;
+  friend class Inbox;
+  friend class TaskPool;
+  friend class TaskCache;
+
+  // Bits of `ending_`, beside its lock.
+  static constexpr uint32_t kDone = 2;
+  static constexpr uint32_t kDetached = 4;
+  static constexpr uint32_t kOwned = 8;
+
+  // Runs the body on the calling stack and keeps what it ends with.
+  void RunBody() noexcept;
+  // Tells owner or handle; true if the block is now the caller's to free.
+  [[nodiscard]] bool TellEnd() noexcept;
+  [[nodiscard]] bool TellHandle() noexcept;
+  Outcome& outcome() noexcept { return *std::launder(reinterpret_cast<Outcome*>(storage_)); }
+  Outcome TakeOutcome() noexcept;
+
+  Task* link_ = nullptr;  // In an inbox, or in a list of free blocks.
+  std::atomic<uint32_t> attention_{0};  // See above: written by any thread.
+  WordLock<uint32_t, 1> ending_{0};     // See above.
+  uint64_t id_ = 0;
+  char* name_ = nullptr;
+  union {
+    TaskOwner* owner_ = nullptr;
+    Waiter* joiner_;  // Guarded by the lock in ending_; who waits in Join.
+  };
+  union {
+    Body::RunFunction run_ = nullptr;  // Until it starts.
+    LocalTable* locals_;               // From then on.
+  };
+  // Until it starts, the body; when it has ended, its Outcome.
+  alignas(std::max_align_t) std::byte storage_[Body::kInlineBytes];
+};
+
+#if !defined(__SANITIZE_THREAD__)
+static_assert(sizeof(Task) == 3 * kCacheLineBytes);
+#endif
+static_assert(sizeof(Outcome) <= Body::kInlineBytes);
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_CORE_INTERNAL_TASK_H_

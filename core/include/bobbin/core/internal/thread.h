@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Thread: what the four roles have in common - a state to wait in, a deadline, a request to stop.
+//
+// Every primitive is written against this class, so that a virtual thread, a platform thread and a
+// foreign thread can meet at one mutex. A virtual thread's is the first cache line of its Task; an OS
+// thread's is its OsThread; a carrier has one, too, so that "who runs here?" always has an answer.
+//
+// How a request to stop finds a virtual thread that waits. Cancel sets a flag, then posts a message to
+// the carrier the thread belongs to, and that carrier, between two runs, ends the wait. So the thread
+// itself needs no fence between "look at the flag" and "begin to wait": the carrier handles the message
+// after the thread has switched away. The one gap is a thread that has no carrier yet when it is
+// cancelled: its first check is a read-modify-write of the flag. Cancel's exchange comes either before
+// it (then the check sees the flag) or after it (then Cancel sees the carrier that was set before).
+//
+//   Called from   the thread itself, unless said otherwise.
+//   Suspends      Park.
+
+#ifndef BOBBIN_CORE_INTERNAL_THREAD_H_
+#define BOBBIN_CORE_INTERNAL_THREAD_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/internal/timer_node.h>
+#include <bobbin/core/internal/wait_state.h>
+#include <bobbin/core/role.h>
+
+namespace bobbin::internal {
+
+inline constexpr size_t kCacheLineBytes = 64;
+
+class Dispatcher;
+
+// One block of stack memory, named by its low end; null is none.
+struct Stack {
+  char* base = nullptr;
+};
+
+// What a carrier asks of a wait for the kernel that is to end early: request it, and keep waiting.
+class KernelWait {
+ public:
+  virtual void RequestStop(Wake cause) noexcept = 0;
+
+ protected:
+  ~KernelWait() = default;
+};
+
+class alignas(kCacheLineBytes) Thread {
+ public:
+  Thread(Role role, Dispatcher* dispatcher) noexcept : dispatcher_(dispatcher), role_(role) {}
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  Role role() const noexcept { return role_; }
+  WaitState& state() noexcept { return state_; }
+  const WaitState& state() const noexcept { return state_; }
+
+  // The carrier it belongs to; null for OS threads and for virtual threads that have not begun.
+  Dispatcher* dispatcher() const noexcept {
+    return dispatcher_.load(std::memory_order_relaxed);  // relaxed: Cancel orders it, see above.
+  }
+
+  // Leaves the stack until somebody ends the wait that was begun, and says who did.
+  // REQUIRES: state().BeginWait() was called.
+  Wake Park() noexcept;
+
+  // What a wait must answer before it begins: OK, CANCELLED or DEADLINE_EXCEEDED.
+  [[nodiscard]] bool ShouldStop() noexcept {
+    return __builtin_expect(governing_ != nullptr && governing_->has_expired, 0) ||
+           __builtin_expect(IsCancelled(), 0);
+  }
+  absl::Status StopStatus() noexcept;
+  static absl::Status StatusOf(Wake wake) noexcept;
+
+  // A request to stop. Called from: any thread that knows the thread cannot end meanwhile.
+  void Cancel() noexcept;
+
+  // On its carrier: ends its wait, if it has one that may be ended for `cause`.
+  void Interrupt(Wake cause) noexcept;
+
+  void EnterNoSuspend() noexcept { ++no_suspend_depth_; }
+  void LeaveNoSuspend() noexcept { --no_suspend_depth_; }
+  // Aborts when the thread must not wait here.
+  void CheckMayWait() const noexcept {
+    if (__builtin_expect(no_suspend_depth_ != 0 || role_ == Role::kCarrier, 0)) MustNotWait();
+  }
+
+  // The earliest deadline in force, or null.
+  TimerNode* governing() const noexcept { return governing_; }
+  void set_governing(TimerNode* node) noexcept { governing_ = node; }
+  bool is_shielded() const noexcept { return shield_depth_ != 0; }
+  void EnterShield() noexcept { ++shield_depth_; }
+  void LeaveShield() noexcept { --shield_depth_; }
+
+  // Who is asked to end a wait of kind kWaitingKernel; set for the length of that wait.
+  void set_kernel_wait(KernelWait* wait) noexcept { kernel_wait_ = wait; }
+  Stack stack() const noexcept { return stack_; }
+
+ protected:
+  friend class Dispatcher;
+  friend class WakeList;
+
+  [[noreturn]] void MustNotWait() const noexcept;
+  bool IsCancelled() noexcept {
+    if (shield_depth_ != 0) return false;
+    if (__builtin_expect(!has_checked_cancel_, 0)) return FirstCheckCancel();
+    return is_cancelled_.load(std::memory_order_relaxed);  // relaxed: the carrier's message follows.
+  }
+  bool FirstCheckCancel() noexcept;
+  Wake ParkOsThread() noexcept;
+
+  WaitState state_;
+  void* context_ = nullptr;  // Where to continue; what jump_fcontext takes.
+  // Written when the thread begins (or moves); read by Cancel and by wakers, who find it waiting.
+  std::atomic<Dispatcher*> dispatcher_;
+  Thread* next_ = nullptr;  // In the ready queue or a wake list; a thread is in one of them at most.
+  TimerNode* governing_ = nullptr;
+  KernelWait* kernel_wait_ = nullptr;
+  Stack stack_;  // What a virtual thread runs on, once it has started.
+  // Set by Cancel on any thread; read by the thread itself.
+  std::atomic<bool> is_cancelled_{false};
+  bool has_checked_cancel_ = false;
+  Role role_;
+  uint16_t shield_depth_ = 0;
+  uint16_t no_suspend_depth_ = 0;
+#if defined(__SANITIZE_THREAD__)
+  void* sanitizer_context_ = nullptr;
+#endif
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_CORE_INTERNAL_THREAD_H_

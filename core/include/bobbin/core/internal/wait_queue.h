@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitQueue: the threads that wait at one primitive, first come, first served.
+//
+// Every primitive sleeps here. The pattern, in which `lock` is the primitive's own spin lock:
+//
+//   Waiter self;                                 // On the waiting thread's stack: no allocation.
+//   {
+//     SpinLockHolder hold(lock);
+//     if (TryTake()) return absl::OkStatus();    // The condition and the queue: one lock, no gap.
+//     queue.PushBack(self);                      // Begins the wait.
+//   }
+//   const Wake wake = self.Park();
+//   if (wake == Wake::kNotified) return absl::OkStatus();
+//   SpinLockHolder hold(lock);
+//   queue.Forget(self);                          // A notifier may have taken it out already.
+//   return Thread::StatusOf(wake);
+//
+// and on the other side:
+//
+//   WakeList woken;
+//   {
+//     SpinLockHolder hold(lock);
+//     if (Waiter* next = queue.ClaimFront()) { hand over to *next; woken.Add(*next); }
+//   }
+//   woken.Dispatch();                            // The primitive is not touched after this.
+//
+// Why nothing is handed to a thread that has left. ClaimFront takes waiters out until it ends one's wait
+// by winning its state word; those it loses to a deadline or a cancel are passed over. A claimed thread
+// cannot run before it is dispatched, so the notifier may use its Waiter until then.
+//
+//   Called from   with the lock of the primitive held, except Park and Dispatch.
+//   Suspends      Waiter::Park.
+//   Cost          a list operation; a claim is one compare-exchange.
+
+#ifndef BOBBIN_CORE_INTERNAL_WAIT_QUEUE_H_
+#define BOBBIN_CORE_INTERNAL_WAIT_QUEUE_H_
+
+#include <cstdint>
+
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/intrusive_list.h>
+#include <bobbin/core/internal/thread.h>
+
+namespace bobbin::internal {
+
+// One wait of the calling thread.
+class Waiter : public IntrusiveLink {
+ public:
+  Waiter() noexcept : thread_(Current()) { thread_.CheckMayWait(); }
+
+  Thread& thread() const noexcept { return thread_; }
+  // Leaves the stack until somebody ends the wait.
+  Wake Park() noexcept { return thread_.Park(); }
+
+  // For a wait outside a queue: begins it, and ends it from elsewhere.
+  void BeginWait(Phase phase) noexcept { ticket_ = thread_.state().BeginWait(phase); }
+  [[nodiscard]] bool TryNotify() noexcept { return thread_.state().TryNotify(ticket_); }
+
+  // What the waiter wants and what it is given; their meaning is the primitive's.
+  int64_t amount = 0;
+  void* slot = nullptr;
+
+ private:
+  Thread& thread_;
+  Ticket ticket_ = 0;
+};
+
+class WaitQueue {
+ public:
+  bool empty() const noexcept { return waiters_.empty(); }
+  Waiter* Front() noexcept { return waiters_.Front(); }
+
+  // Begins the wait and joins the queue. `phase`: kWaiting, or kWaitingShielded for waits that neither
+  // deadline nor cancel may end.
+  void PushBack(Waiter& waiter, Phase phase = Phase::kWaiting) noexcept {
+    waiter.BeginWait(phase);
+    waiters_.PushBack(waiter);
+  }
+
+  // Takes out the first waiter whose wait this call could end, or null. The caller owes its thread one
+  // dispatch.
+  [[nodiscard]] Waiter* ClaimFront() noexcept {
+    while (Waiter* const waiter = waiters_.PopFront()) {
+      if (waiter->TryNotify()) return waiter;
+    }
+    return nullptr;
+  }
+
+  // The same for one waiter that is in the queue; false if it was lost to a deadline or a cancel.
+  [[nodiscard]] bool Claim(Waiter& waiter) noexcept {
+    waiters_.Remove(waiter);
+    return waiter.TryNotify();
+  }
+
+  // Takes out a waiter whose wait has been ended by its deadline or a cancel, if it is still in.
+  void Forget(Waiter& waiter) noexcept {
+    if (waiter.is_linked()) waiters_.Remove(waiter);
+  }
+
+ private:
+  IntrusiveList<Waiter> waiters_;
+};
+
+// Threads whose wait has been ended and who have yet to be made ready.
+class WakeList {
+ public:
+  WakeList() = default;
+  WakeList(const WakeList&) = delete;
+  WakeList& operator=(const WakeList&) = delete;
+  ~WakeList() { BOBBIN_DCHECK(first_ == nullptr, "claimed threads were never dispatched"); }
+
+  bool empty() const noexcept { return first_ == nullptr; }
+  void Add(Waiter& claimed) noexcept { Add(claimed.thread()); }
+  void Add(Thread& claimed) noexcept {
+    claimed.next_ = nullptr;
+    *(first_ == nullptr ? &first_ : &last_->next_) = &claimed;
+    last_ = &claimed;
+  }
+  // Makes them ready, in the order they were added.
+  void Dispatch() noexcept {
+    if (first_ != nullptr) DispatchAll();
+  }
+
+ private:
+  void DispatchAll() noexcept;
+
+  Thread* first_ = nullptr;
+  Thread* last_ = nullptr;
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_CORE_INTERNAL_WAIT_QUEUE_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/core/check.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <bobbin/core/role.h>
+
+namespace bobbin::internal {
+
+namespace {
+std::atomic<DumpHook> dump_hook{nullptr};  // Set by a runtime; read by a failing check.
+std::atomic<bool> is_failing{false};       // Set by the first failing check.
+}  // namespace
+
+void SetDumpHook(DumpHook hook) noexcept { dump_hook.store(hook); }
+
+void CheckFailed(const char* file, int line, const char* condition,
+                 std::string_view message) noexcept {
+  // A check that fails while another is being reported has nothing to add.
+  if (is_failing.exchange(true)) _exit(134);
+  std::fprintf(stderr, "%s:%d: check failed: %.*s (%s), on %s\n", file, line,
+               static_cast<int>(message.size()), message.data(), condition,
+               DescribeCurrentThread().c_str());
+  if (const DumpHook hook = dump_hook.load()) hook();
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace bobbin::internal

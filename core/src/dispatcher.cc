@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/core/internal/dispatcher.h>
+
+#include <boost/context/detail/fcontext.hpp>
+#include <pthread.h>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/internal/current.h>
+
+#include "core/src/exception_state.h"
+#include "core/src/floating_point.h"
+#include "core/src/sanitizer.h"
+
+namespace bobbin::internal {
+
+namespace context = boost::context::detail;
+
+// The first frame of every stack.
+struct SwitchEntry {
+  [[noreturn]] BOBBIN_NO_SANITIZE_THREAD static void Enter(context::transfer_t from) noexcept {
+    *static_cast<void**>(from.data) = from.fctx;
+    sanitizer::AfterSwitch(nullptr);
+    // Whoever walks this stack stops here.
+    __asm__ __volatile__(".cfi_undefined rip");
+    Dispatcher::RunTasks();
+  }
+};
+
+Dispatcher::Dispatcher(TaskPool& tasks, StackPool& stacks) noexcept
+    : stacks_(stacks), tasks_(tasks), home_(Role::kCarrier, this) {}
+
+void Dispatcher::Bind() noexcept {
+  BOBBIN_CHECK(CurrentOrNull() == nullptr || Current().role() != Role::kCarrier,
+               "an OS thread can be only one carrier");
+  exception_globals_ = ExceptionGlobals::OfThisThread();
+  pthread_attr_t attributes;
+  BOBBIN_CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0, "no stack bounds");
+  void* bottom = nullptr;
+  pthread_attr_getstack(&attributes, &bottom, &home_stack_bytes_);
+  pthread_attr_destroy(&attributes);
+  home_stack_.base = static_cast<char*>(bottom);
+#if defined(__SANITIZE_THREAD__)
+  home_.sanitizer_context_ = __tsan_get_current_fiber();
+#endif
+  SetCurrent(&home_);
+}
+
+void Dispatcher::Unbind() noexcept {
+  BOBBIN_CHECK(&Current() == &home_, "only its own OS thread unbinds a carrier");
+  SetCurrent(nullptr);
+}
+
+void Dispatcher::Suspend(Thread& self) noexcept {
+  BOBBIN_DCHECK(&Current() == &self && self.role() == Role::kVirtual, "suspend on a foreign stack");
+  Thread& next = PickNext(false);
+  if (&next != &self) SwitchFrom(self, next);
+}
+
+void Dispatcher::Yield(Thread& self) noexcept {
+  MakeReady(self);
+  Suspend(self);
+}
+
+uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
+  budget_ = static_cast<int32_t>(budget);
+  Thread& next = PickNext(false);
+  if (&next != &home_) SwitchFrom(home_, next);
+  const uint32_t used = budget - static_cast<uint32_t>(budget_ < 0 ? 0 : budget_);
+  counters_.switches.add(used);
+  return used;
+}
+
+inline Thread& Dispatcher::PopReady() noexcept {
+  Thread* const thread = ready_first_;
+  ready_first_ = thread->next_;
+  // With many threads, each turn finds the next one's lines cold. Fetch the descriptor of the one after
+  // next, and the stack of the next: its descriptor was fetched a turn ago.
+  if (Thread* const next = ready_first_) {
+    __builtin_prefetch(next->next_);
+    __builtin_prefetch(next->context_);
+  }
+  return *thread;
+}
+
+inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
+  if (--budget_ < 0 || inbox_.has_any()) return home_;
+  const bool fresh_first = ++picks_ % kFreshEvery == 0;
+  if (ready_first_ != nullptr && !fresh_first) return PopReady();
+  if (may_reuse_stack || stacks_.Reserve()) {
+    if (Task* const fresh = TakeFresh()) return *fresh;
+  }
+  if (ready_first_ != nullptr) return PopReady();
+  return home_;
+}
+
+inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
+  task.dispatcher_.store(this, std::memory_order_relaxed);  // relaxed: Cancel orders it, see thread.h.
+  task.stack_ = stack;
+  task.state_.Start();
+  counters_.started.add(1);
+  SetCurrent(&task);
+}
+
+BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFrom(Thread& self,
+                                                                        Thread& next) noexcept {
+  // What the C++ runtime knows of this thread's exceptions goes with it.
+  auto* const globals = static_cast<ExceptionGlobals*>(exception_globals_);
+  ExceptionGlobals exceptions;
+  if (__builtin_expect(!globals->is_clear(), 0)) std::swap(exceptions, *globals);
+
+  // A fresh task gets a stack, whose first frame is SwitchEntry.
+  void* target = next.context_;
+  if (target == nullptr) {
+    const Stack stack = stacks_.Take();
+    const StackPool& pool = stacks_.pool();
+    sanitizer::StackInUse(pool.LimitOf(stack), pool.BytesOf(stack));
+    target = context::make_fcontext(pool.TopOf(stack), pool.BytesOf(stack), &SwitchEntry::Enter);
+#if defined(__SANITIZE_THREAD__)
+    next.sanitizer_context_ = __tsan_create_fiber(0);
+#endif
+    Begin(static_cast<Task&>(next), stack);
+  } else {
+    SetCurrent(&next);
+  }
+
+  [[maybe_unused]] void* fake_stack = nullptr;
+  AnnounceSwitch(&fake_stack, next);
+  const context::transfer_t from = context::jump_fcontext(target, &self.context_);
+  sanitizer::AfterSwitch(fake_stack);
+  *static_cast<void**>(from.data) = from.fctx;
+
+  // The carrier may be another one now.
+  if (__builtin_expect(!exceptions.is_clear(), 0)) {
+    std::swap(exceptions, *static_cast<ExceptionGlobals*>(self.dispatcher()->exception_globals_));
+  }
+}
+
+BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::AnnounceSwitch(
+    [[maybe_unused]] void** save, [[maybe_unused]] Thread& next) noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+  if (&next == &home_) {
+    sanitizer::BeforeSwitch(save, home_stack_.base, home_stack_bytes_);
+  } else {
+    const StackPool& pool = stacks_.pool();
+    sanitizer::BeforeSwitch(save, pool.LimitOf(next.stack_), pool.BytesOf(next.stack_));
+  }
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(next.sanitizer_context_, 0);
+#endif
+}
+
+BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::LeaveForGood(Stack stack,
+                                                                          Thread& next) noexcept {
+  // Nobody can take the stack before this thread has left it: the cache is this OS thread's own.
+  stacks_.Give(stack);
+  SetCurrent(&next);
+  AnnounceSwitch(nullptr, next);
+  context::jump_fcontext(next.context_, &ended_context_);
+  __builtin_unreachable();
+}
+
+void Dispatcher::RunTasks() noexcept {
+  while (true) {
+    auto& task = static_cast<Task&>(Current());
+    EnsureDefaultFloatingPoint();
+    task.RunBody();
+
+    // From here on the stack belongs to nobody, and the task to whoever hears of its end.
+    Dispatcher& here = *task.dispatcher();
+    const Stack stack = task.stack_;
+#if defined(__SANITIZE_THREAD__)
+    void* const sanitizer_context = task.sanitizer_context_;
+#endif
+    SetCurrent(&here.home_);
+    if (task.TellEnd()) task.Free();
+    here.counters_.ended.add(1);
+
+    // The stack is hot: a fresh task that is next starts on it without a switch.
+    Thread& next = here.PickNext(true);
+    if (next.context_ != nullptr) {
+#if defined(__SANITIZE_THREAD__)
+      here.RetireSanitizerContext(sanitizer_context);
+#endif
+      here.LeaveForGood(stack, next);
+    }
+#if defined(__SANITIZE_THREAD__)
+    next.sanitizer_context_ = sanitizer_context;
+#endif
+    here.Begin(static_cast<Task&>(next), stack);
+  }
+}
+
+#if defined(__SANITIZE_THREAD__)
+void Dispatcher::RetireSanitizerContext(void* context) noexcept {
+  // The running one cannot be destroyed; the one before it can.
+  if (retired_sanitizer_context_ != nullptr) __tsan_destroy_fiber(retired_sanitizer_context_);
+  retired_sanitizer_context_ = context;
+}
+#endif
+
+void Dispatcher::Post(Task& task, uint32_t reason) noexcept {
+  // Pairs with the exchange in DrainInbox.
+  if (task.attention_.fetch_or(reason, std::memory_order_acq_rel) != 0) return;
+  inbox_.Push(task);
+  Ring();
+}
+
+bool Dispatcher::DrainInbox() noexcept {
+  if (!inbox_.has_any()) return false;
+  inbox_.TakeAll([this](Task& task) {
+    // Pairs with the fetch_or in Post and in Task::Free.
+    const uint32_t reasons = task.attention_.exchange(0, std::memory_order_acq_rel);
+    if ((reasons & Task::kRelease) != 0) {
+      tasks_.Give(task);
+      return;
+    }
+    if ((reasons & Task::kWoken) != 0) MakeReady(task);
+    if ((reasons & Task::kCancelRequest) != 0) task.Interrupt(Wake::kCancelled);
+  });
+  return true;
+}
+
+}  // namespace bobbin::internal

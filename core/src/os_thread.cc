@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/core/internal/os_thread.h>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/spin_lock.h>
+
+#include <bobbin/core/internal/futex.h>
+#include "core/src/local_table.h"
+
+namespace bobbin::internal {
+
+namespace {
+
+// Records whose OS thread has exited, and the key whose destructor brings them here.
+struct RecordPool {
+  SpinLock lock;
+  OsThread* first ABSL_GUARDED_BY(lock) = nullptr;
+  pthread_key_t key{};
+};
+
+RecordPool& Records(void (*retire)(void*)) {
+  // Never destroyed: OS threads may exit after static destruction has begun.
+  static RecordPool* const pool = [retire] {
+    auto* const made = new RecordPool();
+    BOBBIN_CHECK(pthread_key_create(&made->key, retire) == 0, "no pthread key left");
+    return made;
+  }();
+  return *pool;
+}
+
+}  // namespace
+
+OsThread& OsThread::Adopt() noexcept {
+  RecordPool& pool = Records(&Retire);
+  OsThread* record;
+  {
+    SpinLockHolder hold(pool.lock);
+    record = pool.first;
+    if (record != nullptr) pool.first = record->next_free_;
+  }
+  if (record == nullptr) record = new OsThread();
+  record->state_.Reset(Phase::kRunning);
+  record->has_checked_cancel_ = true;  // It has no carrier, ever.
+  pthread_setspecific(pool.key, record);
+  return *record;
+}
+
+void OsThread::Retire(void* record) noexcept {
+  auto& thread = *static_cast<OsThread*>(record);
+  SetCurrent(&thread);  // For destructors of locals that ask who they are.
+  LocalTable::Destroy(thread.locals_);
+  SetCurrent(nullptr);
+  BOBBIN_CHECK(thread.governing_ == nullptr && thread.shield_depth_ == 0,
+               "an OS thread exits inside a deadline scope or a shield");
+  thread.ClearDescription();
+  RecordPool& pool = Records(&Retire);
+  SpinLockHolder hold(pool.lock);
+  thread.next_free_ = pool.first;
+  pool.first = &thread;
+}
+
+void OsThread::ClearDescription() noexcept { Describe(Role::kForeign, {}, nullptr); }
+
+void OsThread::Describe(Role role, std::string_view name, void* runtime) noexcept {
+  role_ = role;
+  runtime_ = runtime;
+  const size_t length = std::min(name.size(), kNameBytes - 1);
+  std::memcpy(name_, name.data(), length);
+  name_[length] = '\0';
+}
+
+void OsThread::BlockUntilWoken() noexcept {
+  int64_t deadline = governing_ == nullptr ? Deadline::Never().nanoseconds() : governing_->deadline;
+  if (state_.phase() == Phase::kWaitingShielded) deadline = Deadline::Never().nanoseconds();
+  // Pairs with the release in Wake.
+  while (signal_.exchange(0, std::memory_order_acquire) == 0) {
+    if (FutexWait(signal_, 0, deadline)) continue;
+    governing_->has_expired = true;
+    // Nobody owes a wake-up to a thread that ended its own wait.
+    if (state_.TryInterrupt(bobbin::internal::Wake::kExpired)) return;
+    deadline = Deadline::Never().nanoseconds();
+  }
+}
+
+void OsThread::Wake() noexcept {
+  signal_.store(1, std::memory_order_release);  // Pairs with the acquire in BlockUntilWoken.
+  FutexWakeOne(signal_);
+}
+
+}  // namespace bobbin::internal

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/core/internal/task.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/task_cache.h>
+
+#include "core/src/local_table.h"
+
+namespace bobbin::internal {
+
+void Task::Prepare(uint64_t id, std::string_view name) {
+  // Free, so nobody else looks: plain stores throughout.
+  state_.Reset(Phase::kFresh);
+  context_ = nullptr;
+  dispatcher_.store(nullptr, std::memory_order_relaxed);     // relaxed: not launched yet.
+  is_cancelled_.store(false, std::memory_order_relaxed);     // relaxed: not launched yet.
+  ending_.Reset(0);
+  governing_ = nullptr;
+  has_checked_cancel_ = false;
+  owner_ = nullptr;
+  id_ = id;
+  if (!name.empty()) {
+    name_ = static_cast<char*>(std::malloc(name.size() + 1));
+    BOBBIN_CHECK(name_ != nullptr, "out of memory");
+    std::memcpy(name_, name.data(), name.size());
+    name_[name.size()] = '\0';
+  }
+}
+
+void Task::RunBody() noexcept {
+  const Body::RunFunction run = run_;
+  locals_ = nullptr;
+  absl::Status status;
+  std::exception_ptr exception;
+  try {
+    status = run(storage_);
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  if (__builtin_expect(locals_ != nullptr, 0)) LocalTable::Destroy(locals_);
+  BOBBIN_CHECK(governing_ == nullptr && shield_depth_ == 0 && no_suspend_depth_ == 0,
+               "a virtual thread ends inside a scope that it began");
+  ::new (static_cast<void*>(storage_)) Outcome{std::move(status), std::move(exception)};
+  state_.Finish();
+}
+
+std::string Outcome::Describe() const {
+  if (exception == nullptr) return status.ToString();
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    return std::string("exception: ") + error.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+bool Task::IsLive() const noexcept {
+  const Phase phase = state_.phase();
+  return phase != Phase::kIdle && phase != Phase::kDone;
+}
+
+Outcome Task::TakeOutcome() noexcept {
+  Outcome taken = std::move(outcome());
+  outcome().~Outcome();
+  return taken;
+}
+
+bool Task::TellEnd() noexcept {
+  if ((ending_.Load() & kOwned) == 0) return TellHandle();
+  owner_->TaskEnded(*this, TakeOutcome());
+  return true;
+}
+
+bool Task::TellHandle() noexcept {
+  const uint32_t bits = ending_.Lock();
+  if ((bits & kDetached) != 0) {
+    const Outcome end = TakeOutcome();
+    if (end.exception != nullptr) std::rethrow_exception(end.exception);  // noexcept: terminates.
+    return true;
+  }
+  WakeList woken;
+  if (joiner_ != nullptr && joiner_->TryNotify()) woken.Add(*joiner_);
+  ending_.Unlock(bits | kDone);
+  woken.Dispatch();
+  return false;
+}
+
+absl::Status Task::Join(bool interruptible, Outcome& end) noexcept {
+  if (!IsDone()) {
+    BOBBIN_CHECK(this != &Current(), "a virtual thread cannot join itself");
+    Waiter self;
+    const uint32_t bits = ending_.Lock();
+    if ((bits & kDone) != 0) {
+      ending_.Unlock(bits);
+    } else {
+      joiner_ = &self;
+      self.BeginWait(interruptible ? Phase::kWaiting : Phase::kWaitingShielded);
+      ending_.Unlock(bits);
+      const Wake wake = self.Park();
+      if (wake != Wake::kNotified) {
+        const uint32_t now = ending_.Lock();
+        joiner_ = nullptr;
+        ending_.Unlock(now);
+        if ((now & kDone) == 0) return StatusOf(wake);
+      }
+    }
+  }
+  end = TakeOutcome();
+  Free();
+  return absl::OkStatus();
+}
+
+void Task::Detach() noexcept {
+  const uint32_t bits = ending_.Lock();
+  if ((bits & kDone) == 0) {
+    ending_.Unlock(bits | kDetached);
+    return;
+  }
+  ending_.Unlock(bits);
+  const Outcome end = TakeOutcome();
+  Free();
+  if (end.exception != nullptr) std::rethrow_exception(end.exception);  // noexcept: terminates.
+}
+
+void Task::Free() noexcept {
+  std::free(name_);
+  name_ = nullptr;
+  // A block that is in an inbox is freed by the carrier that takes it out.
+  // Pairs with the exchange in Dispatcher::DrainInbox.
+  if (attention_.load(std::memory_order_acquire) != 0) {
+    if (attention_.fetch_or(kRelease, std::memory_order_acq_rel) != 0) return;  // pairs: the same.
+    attention_.store(0, std::memory_order_relaxed);  // relaxed: nobody else has it.
+  }
+  Dispatcher* const here = Current().dispatcher();
+  TaskPool& home = pool();
+  if (here != nullptr && &here->tasks().pool() == &home) {
+    here->tasks().Give(*this);
+  } else {
+    home.Free(*this);
+  }
+}
+
+TaskPool& Task::pool() const noexcept {
+  const uintptr_t chunk = reinterpret_cast<uintptr_t>(this) & ~(TaskPool::kChunkBytes - 1);
+  return *reinterpret_cast<const TaskPool::ChunkHead*>(chunk)->pool;
+}
+
+}  // namespace bobbin::internal

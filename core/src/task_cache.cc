@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/core/internal/task_cache.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+namespace bobbin::internal {
+
+TaskPool::~TaskPool() {
+  SpinLockHolder hold(lock_);
+  for (char* const chunk : chunks_) munmap(chunk, kChunkBytes);
+}
+
+bool TaskPool::AddChunk() noexcept {
+  // Twice the size, to cut out a part that is aligned to its size: a huge page, and the way back from a
+  // block to its chunk.
+  void* const reserved = mmap(nullptr, 2 * kChunkBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return false;
+  char* const low = static_cast<char*>(reserved);
+  const size_t skipped = -reinterpret_cast<uintptr_t>(low) & (kChunkBytes - 1);
+  char* const chunk = low + skipped;
+  if (skipped != 0) munmap(low, skipped);
+  munmap(chunk + kChunkBytes, kChunkBytes - skipped);
+  madvise(chunk, kChunkBytes, MADV_HUGEPAGE);  // A wish; small pages do as well.
+  ::new (static_cast<void*>(chunk)) ChunkHead{this};
+  chunks_.push_back(chunk);
+  return true;
+}
+
+Task& TaskPool::At(size_t index) noexcept {
+  char* chunk;
+  {
+    SpinLockHolder hold(lock_);
+    chunk = chunks_[index / kTasksPerChunk];
+  }
+  return *std::launder(reinterpret_cast<Task*>(chunk + sizeof(ChunkHead)) + index % kTasksPerChunk);
+}
+
+size_t TaskPool::carved() noexcept {
+  SpinLockHolder hold(lock_);
+  return carved_;
+}
+
+uint64_t TaskPool::TakeIds(uint64_t count) noexcept {
+  SpinLockHolder hold(lock_);
+  const uint64_t first = next_id_;
+  next_id_ += count;
+  return first;
+}
+
+TaskBatch TaskPool::Allocate(size_t count) noexcept {
+  TaskBatch batch;
+  SpinLockHolder hold(lock_);
+  while (batch.count < count && free_first_ != nullptr) {
+    Task* const task = free_first_;
+    free_first_ = task->link_;
+    --free_count_;
+    task->link_ = batch.first;
+    batch.first = task;
+    ++batch.count;
+  }
+  while (batch.count < count && carved_ < tasks_max_) {
+    if (carved_ == chunks_.size() * kTasksPerChunk && !AddChunk()) break;
+    char* const tasks = chunks_[carved_ / kTasksPerChunk] + sizeof(ChunkHead);
+    Task* const task = ::new (static_cast<void*>(tasks + carved_ % kTasksPerChunk * sizeof(Task))) Task();
+    ++carved_;
+    task->link_ = batch.first;
+    batch.first = task;
+    ++batch.count;
+  }
+  return batch;
+}
+
+void TaskPool::Free(TaskBatch batch) noexcept {
+  if (batch.first == nullptr) return;
+  Task* last = batch.first;
+  while (last->link_ != nullptr) last = last->link_;
+  SpinLockHolder hold(lock_);
+  last->link_ = free_first_;
+  free_first_ = batch.first;
+  free_count_ += batch.count;
+}
+
+void TaskPool::Free(Task& task) noexcept {
+  task.link_ = nullptr;
+  Free(TaskBatch{&task, 1});
+}
+
+bool TaskCache::Refill() noexcept {
+  const TaskBatch batch = pool_.Allocate(kBatch);
+  first_ = batch.first;
+  count_ = batch.count;
+  return first_ != nullptr;
+}
+
+void TaskCache::RefillIds() noexcept {
+  next_id_ = pool_.TakeIds(kBatch);
+  end_id_ = next_id_ + kBatch;
+}
+
+void TaskCache::GiveBack(size_t count) noexcept {
+  if (count == 0) return;
+  TaskBatch batch{first_, count};
+  Task* last = first_;
+  for (size_t i = 1; i < count; ++i) last = last->link_;
+  first_ = last->link_;
+  last->link_ = nullptr;
+  count_ -= count;
+  pool_.Free(batch);
+}
+
+}  // namespace bobbin::internal

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/core/internal/thread.h>
+
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/dispatcher.h>
+
+#include <bobbin/core/internal/os_thread.h>
+
+namespace bobbin::internal {
+
+Wake Thread::Park() noexcept {
+  BOBBIN_DCHECK(this == &Current(), "a thread can park only itself");
+  if (role_ != Role::kVirtual) return ParkOsThread();
+  Dispatcher& here = *dispatcher();
+  TimerNode* const timer = governing_;
+  // A scope's one timer is armed at the first wait that suspends.
+  if (timer != nullptr && timer->place == TimerNode::Place::kUnarmed &&
+      state_.phase() != Phase::kWaitingShielded && !here.ArmTimer(*timer)) {
+    timer->has_expired = true;
+    if (state_.TryInterrupt(Wake::kExpired)) return state_.EndWait();
+    if (state_.phase() == Phase::kWaitingKernel) kernel_wait_->RequestStop(Wake::kExpired);
+  }
+  here.Suspend(*this);
+  return state_.EndWait();
+}
+
+Wake Thread::ParkOsThread() noexcept {
+  static_cast<OsThread*>(this)->BlockUntilWoken();
+  return state_.EndWait();
+}
+
+void Thread::Interrupt(Wake cause) noexcept {
+  if (cause == Wake::kCancelled && shield_depth_ != 0) return;
+  if (state_.TryInterrupt(cause)) {
+    dispatcher()->MakeReady(*this);
+  } else if (state_.phase() == Phase::kWaitingKernel) {
+    kernel_wait_->RequestStop(cause);
+  }
+}
+
+void Thread::Cancel() noexcept {
+  // Comes before or after the exchange in FirstCheckCancel; the file's head says why that is enough.
+  if (is_cancelled_.exchange(true, std::memory_order_acq_rel)) return;
+  if (role_ != Role::kVirtual) return;
+  Dispatcher* const carrier = dispatcher();
+  if (carrier == nullptr) return;
+  if (carrier == Current().dispatcher()) {
+    Interrupt(Wake::kCancelled);
+  } else {
+    carrier->PostCancel(static_cast<Task&>(*this));
+  }
+}
+
+bool Thread::FirstCheckCancel() noexcept {
+  has_checked_cancel_ = true;
+  bool is_cancelled = false;
+  // Writes what is there: a read-modify-write, which pairs with the one in Cancel.
+  return !is_cancelled_.compare_exchange_strong(is_cancelled, false, std::memory_order_acq_rel);
+}
+
+absl::Status Thread::StopStatus() noexcept {
+  if (governing_ != nullptr && governing_->has_expired) return StatusOf(Wake::kExpired);
+  return IsCancelled() ? StatusOf(Wake::kCancelled) : absl::OkStatus();
+}
+
+absl::Status Thread::StatusOf(Wake wake) noexcept {
+  // Without a message a status is one word: stopping a hundred thousand threads allocates nothing.
+  switch (wake) {
+    case Wake::kNotified:
+      return absl::OkStatus();
+    case Wake::kExpired:
+      return absl::Status(absl::StatusCode::kDeadlineExceeded, "");
+    case Wake::kCancelled:
+      return absl::Status(absl::StatusCode::kCancelled, "");
+  }
+  return absl::OkStatus();
+}
+
+void Thread::MustNotWait() const noexcept {
+  BOBBIN_CHECK(role_ != Role::kCarrier, "a wait on a carrier's own stack would stop the carrier");
+  BOBBIN_CHECK(no_suspend_depth_ == 0, "a wait inside a NoSuspendScope");
+  __builtin_unreachable();
+}
+
+}  // namespace bobbin::internal

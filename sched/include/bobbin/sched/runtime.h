@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runtime: the carriers of a process, and what runs on them. Run: a whole program on one.
+//
+// Several runtimes may live side by side or one after another; none keeps state outside itself. Idle
+// carriers sleep and use no CPU.
+//
+//   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads (not from
+//                 virtual threads of the same runtime). Statistics: any thread.
+//   Suspends      Shutdown and the destructor block until the carriers have ended.
+//   Cancellation  Shutdown cancels every virtual thread that is left.
+//   Errors        Create returns why the poller could not start. The constructor aborts there.
+//   Cost          A runtime is a handful of OS threads: one a carrier, and a monitor that sleeps while
+//                 the carriers do.
+//
+// Example:
+//   int main() { return bobbin::Run(Serve, {.poller = bobbin::io::UringPoller()}); }
+
+#ifndef BOBBIN_SCHED_RUNTIME_H_
+#define BOBBIN_SCHED_RUNTIME_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include <bobbin/core/vthread.h>
+#include <bobbin/sched/poller.h>
+#include <bobbin/sched/spawn.h>
+
+namespace bobbin {
+
+namespace internal {
+class RuntimeCore;
+}
+
+struct RuntimeOptions {
+  // How many carriers; 0: as many as the CPU affinity mask and the cgroup's CPU quota allow.
+  int carriers = 0;
+  // Where carriers sleep; empty: on a futex, without I/O.
+  PollerFactory poller = {};
+  // Address space of a stack, its guard page included. Only touched pages cost memory.
+  size_t stack_bytes = size_t{256} << 10;
+  // Live virtual threads at most. Also bounded by the guard pages a kernel before 6.13 can give.
+  size_t virtual_threads_max = 16'000'000;
+  // What Shutdown and the destructor may take in all before they name who is left and go on.
+  std::chrono::nanoseconds shutdown_budget = std::chrono::seconds(25);
+  // Ties carrier i to the i-th CPU of the affinity mask.
+  bool pins_carriers = false;
+  // Guard pages by mprotect, as on kernels before 6.13. For tests and comparisons.
+  bool forces_mprotect_guards = false;
+};
+
+// What a runtime is doing, added up over its carriers; a snapshot that is not taken at one instant.
+struct RuntimeStatistics {
+  uint64_t started = 0;      // Virtual threads that have begun to run.
+  uint64_t ended = 0;        // Those of them whose body has returned.
+  uint64_t spawned = 0;      // All that were ever launched.
+  uint64_t switches = 0;     // Picks of a next thread.
+  uint64_t turns = 0;        // Rounds of the carriers' loops.
+  uint64_t sleeps = 0;       // Times a carrier slept.
+  uint64_t stolen = 0;       // Not yet started threads taken from another carrier.
+  uint64_t remote_wakes = 0; // Sleeping carriers woken by another thread.
+  uint64_t timers = 0;       // Timers armed now.
+  uint64_t in_flight = 0;    // Operations in the kernel's hands now.
+  size_t stacks = 0;         // Stacks carved so far.
+  uint64_t live() const { return spawned - ended; }
+};
+
+class Runtime {
+ public:
+  // Starts the carriers. Aborts with the reason when a poller cannot start.
+  explicit Runtime(RuntimeOptions options = {});
+  // The same, but returns the reason.
+  static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options = {});
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  // Shuts down, if that has not been done.
+  ~Runtime();
+
+  // Starts a virtual thread from outside.
+  template <internal::BodyCallable F>
+  VirtualThread Spawn(const SpawnOptions& options, F&& body) {
+    internal::Task& task = internal::NewTaskOrAbort(*this, options);
+    task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
+    internal::Launch(*this, task, options.placement);
+    return VirtualThread(task);
+  }
+  template <internal::BodyCallable F>
+  VirtualThread Spawn(F&& body) {
+    return Spawn(SpawnOptions{}, std::forward<F>(body));
+  }
+
+  // Waits until no virtual thread is left.
+  void AwaitIdle();
+
+  // Cancels every virtual thread, waits for their end within the budget and stops the carriers. OK when
+  // nothing was left; DEADLINE_EXCEEDED, naming who would not end, otherwise: their carriers are then
+  // abandoned, and the process should exit. Called again, it returns the first call's result.
+  absl::Status Shutdown();
+
+  int carriers() const;
+  std::string_view poller_name() const;
+  RuntimeStatistics Statistics() const;
+  // One line per live virtual thread: id, name, state.
+  std::string DumpText() const;
+
+  internal::RuntimeCore& core() { return *core_; }
+  const internal::RuntimeCore& core() const { return *core_; }
+
+ private:
+  struct Uninitialized {};
+  explicit Runtime(Uninitialized);
+  std::unique_ptr<internal::RuntimeCore> core_;
+};
+
+// Runs `main` as the first virtual thread of a runtime of its own, waits for it and for everything that it
+// started, prints a failure to standard error, and returns the process's exit code: 0 for OK, else 1.
+int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options = {});
+
+// How many CPUs this process may use: the affinity mask, bounded by the cgroup's quota (rounded up).
+int UsableCpus();
+
+}  // namespace bobbin
+
+#endif  // BOBBIN_SCHED_RUNTIME_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Spawn: starts a virtual thread and returns its handle.
+//
+// The new thread runs later, on the caller's carrier or on an idle one, and stays on the carrier where it
+// first runs. Spawned threads start newest first, which keeps a tree of a million of them in a handful of
+// stacks; a stated share of starts goes to the oldest (see docs/guarantees.md).
+//
+//   Called from   virtual threads, and platform threads of a runtime's pools. A foreign thread has no
+//                 runtime: it calls Runtime::Spawn.
+//   Suspends      never.
+//   Errors        TrySpawn returns RESOURCE_EXHAUSTED at the limit of live virtual threads (or of stacks,
+//                 where the kernel's guard pages are scarce). Spawn aborts there.
+//   Cost          about the price of a heap allocation; the stack is bound when the thread first runs.
+//
+// A body returns nothing or absl::Status, and is always entered: cancelled before it started, it sees that
+// at its first wait.
+//
+// Example:
+//   bobbin::VirtualThread greeter = bobbin::Spawn({.name = "greeter"}, [] { Greet(); });
+//   return greeter.Join();
+
+#ifndef BOBBIN_SCHED_SPAWN_H_
+#define BOBBIN_SCHED_SPAWN_H_
+
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+#include <bobbin/core/internal/body.h>
+#include <bobbin/core/internal/task.h>
+#include <bobbin/core/vthread.h>
+
+namespace bobbin {
+
+class Runtime;
+
+// Where a new virtual thread is offered first. An idle carrier may take it from there.
+enum class Placement : unsigned char {
+  kHere,    // The caller's carrier: what the spawner just touched is warm there.
+  kSpread,  // Each carrier in turn: for threads that live long, such as one per connection.
+};
+
+struct SpawnOptions {
+  // For people: dumps, messages. Copied. Empty is fine.
+  std::string_view name = {};
+  Placement placement = Placement::kHere;
+};
+
+namespace internal {
+
+// The runtime of the calling thread; aborts on a foreign thread.
+Runtime& CurrentRuntime();
+// A prepared block, or null at the limit.
+Task* NewTask(Runtime& runtime, const SpawnOptions& options);
+Task& NewTaskOrAbort(Runtime& runtime, const SpawnOptions& options);
+// Makes it runnable. The body has been built.
+void Launch(Runtime& runtime, Task& task, Placement placement) noexcept;
+absl::Status TooManyVirtualThreads(const Runtime& runtime);
+
+}  // namespace internal
+
+// Starts a virtual thread that runs `body`.
+template <internal::BodyCallable F>
+VirtualThread Spawn(const SpawnOptions& options, F&& body) {
+  Runtime& runtime = internal::CurrentRuntime();
+  internal::Task& task = internal::NewTaskOrAbort(runtime, options);
+  task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
+  internal::Launch(runtime, task, options.placement);
+  return VirtualThread(task);
+}
+template <internal::BodyCallable F>
+VirtualThread Spawn(F&& body) {
+  return Spawn(SpawnOptions{}, std::forward<F>(body));
+}
+
+// The same, for servers that admit load: RESOURCE_EXHAUSTED at the limit, and `body` is dropped.
+template <internal::BodyCallable F>
+absl::StatusOr<VirtualThread> TrySpawn(const SpawnOptions& options, F&& body) {
+  Runtime& runtime = internal::CurrentRuntime();
+  internal::Task* const task = internal::NewTask(runtime, options);
+  if (task == nullptr) return internal::TooManyVirtualThreads(runtime);
+  task->set_body(internal::Body::Emplace(task->body_storage(), std::forward<F>(body)));
+  internal::Launch(runtime, *task, options.placement);
+  return VirtualThread(*task);
+}
+
+}  // namespace bobbin
+
+#endif  // BOBBIN_SCHED_SPAWN_H_

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/src/carrier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <bobbin/core/clock.h>
+#include <bobbin/core/internal/current.h>
+
+#include <bobbin/core/internal/stack_overflow.h>
+#include "sched/src/limits.h"
+#include "sched/src/runtime_core.h"
+
+namespace bobbin::internal {
+
+namespace {
+int64_t Now() noexcept { return MonotonicNow().time_since_epoch().count(); }
+Deadline AtNanoseconds(int64_t time) noexcept {
+  return time == TimerWheel::kNever
+             ? Deadline::Never()
+             : Deadline::At(MonotonicTime(std::chrono::nanoseconds(time)));
+}
+}  // namespace
+
+Carrier::Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller)
+    : Dispatcher(runtime.tasks(), runtime.stacks()),
+      runtime_(runtime),
+      index_(index),
+      poller_(std::move(poller)),
+      now_(Now()),
+      budget_(kTurnSwitches),
+      trim_period_end_(now_ + kTrimPeriodNanoseconds),
+      wheel_(now_),
+      fresh_(runtime.carrier_count() > 1) {}
+
+void Carrier::Run() noexcept {
+  Bind();
+  const SignalStack signal_stack;
+  if (runtime_.CarrierStarted(poller_->Start())) {
+    while (!MayEnd()) Turn();
+    poller_->Stop();
+  }
+  Unbind();
+}
+
+void Carrier::Turn() noexcept {
+  counts_.turns.add(1);
+  const uint32_t used = RunReady(budget_);
+  ObeyRequests();
+  DrainInbox();
+  DrainIntake();
+  const int64_t started = std::exchange(now_, Now());
+  AdaptBudget(started, now_, used);
+  FireTimers();
+  if (__builtin_expect(now_ >= trim_period_end_ || has_cold_stacks_, 0)) TrimStacks();
+  if (has_ready() || (fresh_.size() != 0 && CanStart())) {
+    poller_->Poll();
+  } else if (!StealWork()) {
+    Sleep();
+  }
+  PublishGauges();
+}
+
+void Carrier::AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcept {
+  if (used < budget_) return;
+  // The budget was the limit: did the turn take as long as it may? Halve quickly, grow slowly.
+  if (ended - started > 2 * kTurnNanoseconds) {
+    budget_ = std::max(budget_ / 2, uint32_t{1});
+  } else if (ended - started < kTurnNanoseconds) {
+    budget_ = std::min(budget_ + budget_ / 4 + 1, kTurnSwitches);
+  }
+}
+
+void Carrier::FireTimers() noexcept {
+  auto fire = [](TimerNode& node) {
+    node.has_expired = true;
+    if (node.thread->governing() == &node) node.thread->Interrupt(Wake::kExpired);
+  };
+  while (TimerNode* const node = heap_.PopExpired(now_)) fire(*node);
+  while (TimerNode* const node = wheel_.PopExpired(now_)) fire(*node);
+}
+
+bool Carrier::ArmTimer(TimerNode& node) noexcept {
+  // `now_` may be a turn old: a deadline that has passed meanwhile is noticed at the end of this turn.
+  if (node.deadline <= now_) return false;
+  if (node.is_precise) {
+    heap_.Add(node);
+  } else {
+    wheel_.Add(node);
+  }
+  return true;
+}
+
+void Carrier::DisarmTimer(TimerNode& node) noexcept {
+  if (node.place == TimerNode::Place::kHeap) {
+    heap_.Remove(node);
+  } else {
+    wheel_.Remove(node);
+  }
+}
+
+Deadline Carrier::NextWake() const noexcept {
+  return AtNanoseconds(std::min(heap_.NextWake(), wheel_.NextWake()));
+}
+
+void Carrier::PushFresh(Task& task) noexcept {
+  counts_.spawned.add(1);
+  fresh_.Push(task);
+  if (fresh_.size() >= kShareFrom && runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
+}
+
+void Carrier::Give(Task& task) noexcept {
+  intake_.Push(task);
+  Ring();
+}
+
+Task* Carrier::TakeFresh() noexcept {
+  Task* const task =
+      ++fresh_picks_ % kOldestEvery == 0 ? fresh_.TakeOldest() : fresh_.TakeNewest();
+  if (task != nullptr && __builtin_expect(cancels_fresh_, 0)) task->Cancel();
+  return task;
+}
+
+Task* Carrier::StealFresh() noexcept {
+  if (Task* const task = fresh_.Steal()) return task;
+  return intake_.Pop();
+}
+
+void Carrier::DrainIntake() noexcept {
+  while (Task* const task = intake_.Pop()) fresh_.Push(*task);
+}
+
+bool Carrier::StealWork() noexcept {
+  if (!CanStart()) return false;
+  const int count = runtime_.carrier_count();
+  for (int i = 1; i < count; ++i) {
+    Carrier& victim = runtime_.carrier((index_ + i) % count);
+    // Half of what there is, so that the two do not have to meet again soon.
+    const size_t wanted = std::min(victim.fresh_.size() / 2 + 1, kStealMax);
+    size_t taken = 0;
+    for (; taken < wanted; ++taken) {
+      Task* const task = victim.StealFresh();
+      if (task == nullptr) break;
+      fresh_.Push(*task);
+    }
+    if (taken == 0) continue;
+    counts_.stolen.add(taken);
+    if (victim.HasFresh() && runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
+    return true;
+  }
+  return false;
+}
+
+void Carrier::Ring() noexcept { WakeIfAsleep(State::kNotified); }
+
+bool Carrier::WakeIfAsleep(State as) noexcept {
+  State state = state_.load();
+  if (state != State::kAsleep) return false;
+  if (!state_.compare_exchange_strong(state, as)) return false;
+  runtime_.CountWake();
+  poller_->Wake();
+  return true;
+}
+
+bool Carrier::FindsWorkOrdered() noexcept {
+  if (!InboxIsEmptyOrdered() || !intake_.IsEmptyOrdered()) return true;
+  if (is_cancel_requested_.load() || is_end_requested_.load()) return true;
+  for (int i = 0; i < runtime_.carrier_count(); ++i) {
+    Carrier& carrier = runtime_.carrier(i);
+    if (carrier.fresh_.IsEmptyOrdered() && carrier.intake_.IsEmptyOrdered()) continue;
+    if (CanStart()) return true;
+  }
+  return false;
+}
+
+void Carrier::Sleep() noexcept {
+  PublishGauges();
+  state_.exchange(State::kAsleep);
+  if (FindsWorkOrdered()) {
+    if (state_.exchange(State::kAwake) == State::kSummoned) runtime_.idle().GiveTokenBack();
+    return;
+  }
+  runtime_.idle().FellAsleep();
+  runtime_.CarrierIsIdle();
+  counts_.sleeps.add(1);
+  Deadline until = NextWake();
+  if (stacks().size() > kStacksKept) until = std::min(until, AtNanoseconds(trim_period_end_));
+  if (has_cold_stacks_) until = std::min(until, AtNanoseconds(now_ + kTurnNanoseconds));
+  // New threads without a stack wait for other carriers' to end; nobody rings for that.
+  if (fresh_.size() != 0) until = std::min(until, AtNanoseconds(now_ + kStackRetryNanoseconds));
+  poller_->PollUntil(until);
+  runtime_.idle().WokeUp();
+  const State as = state_.exchange(State::kAwake);
+  runtime_.CarrierIsBusy();
+  now_ = Now();
+  if (as == State::kSummoned) {
+    if (!has_ready()) StealWork();
+    runtime_.idle().GiveTokenBack();
+  }
+}
+
+void Carrier::TrimStacks() noexcept {
+  if (now_ >= trim_period_end_) {
+    stacks().EndPeriod();
+    trim_period_end_ = now_ + kTrimPeriodNanoseconds;
+    has_cold_stacks_ = true;
+  }
+  if (has_cold_stacks_) has_cold_stacks_ = stacks().Trim(kTrimBatch);
+}
+
+void Carrier::RequestCancelAll() noexcept {
+  is_cancel_requested_.store(true);
+  Ring();
+}
+
+void Carrier::RequestEnd() noexcept {
+  is_end_requested_.store(true);
+  Ring();
+}
+
+void Carrier::ObeyRequests() noexcept {
+  // relaxed: a request that is missed here is seen before the next sleep.
+  if (__builtin_expect(!is_cancel_requested_.load(std::memory_order_relaxed), 1)) return;
+  is_cancel_requested_.store(false);
+  CancelAll();
+}
+
+void Carrier::CancelAll() noexcept {
+  cancels_fresh_ = true;
+  runtime_.tasks().ForEach([this](Task& task) {
+    if (task.dispatcher() != this) return;
+    const Phase phase = task.state().phase();
+    if (phase != Phase::kFresh && phase != Phase::kDone) task.Cancel();
+  });
+}
+
+bool Carrier::MayEnd() noexcept {
+  // relaxed: a request that is missed here is seen before the next sleep.
+  if (__builtin_expect(!is_end_requested_.load(std::memory_order_relaxed), 1)) return false;
+  if (poller_->in_flight() != 0) {
+    poller_->CancelAll();
+    poller_->PollUntil(Deadline::After(std::chrono::milliseconds(10)));
+    return false;
+  }
+  return true;
+}
+
+void Carrier::PublishGauges() noexcept {
+  timers_armed_.set(wheel_.size() + heap_.size());
+  in_flight_.set(poller_->in_flight());
+}
+
+}  // namespace bobbin::internal

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carrier: an OS thread that runs virtual threads, and its life as a loop.
+//
+// Sleeping and waking
+//
+//   kAwake      runs, or looks for work
+//   kAsleep     in its poller, or about to be
+//   kNotified   somebody has work for it and owes its poller one Wake
+//   kSummoned   the same, and it holds the search token (see idle.h)
+//
+//   kAwake    -> kAsleep     Sleep            the carrier, before its last look
+//   kAsleep   -> kNotified   Ring             whoever has put work where this carrier looks
+//   kAsleep   -> kSummoned   IdleCarriers     whoever has more work than one carrier can do
+//   any       -> kAwake      Sleep            the carrier, after its last look or its sleep
+//
+// Why no wake-up is lost. Two sides, each a write, then a read of what the other writes; all four are
+// sequentially consistent, so they have one total order:
+//
+//      somebody with work                      carrier
+//      W1  push to the inbox or the intake     C1  state = kAsleep
+//      W2  read state                          C2  read inbox, intake and every deque
+//
+//   If W1 comes before C2, the carrier sees the work and does not sleep. Otherwise C1 < C2 < W1 < W2, so
+//   W2 reads kAsleep (or what a third party has made of it, who then wakes the carrier). The wake itself is
+//   kept by the poller if it comes before the sleep.
+//
+// A push to a carrier's own deque, by the carrier itself, has no such duty: the carrier will run it. Waking
+// another one to share the work is a matter of speed; the monitor repairs a missed chance.
+//
+//   Called from   its own OS thread, except Post..., Give and the readers named below.
+//   Suspends      Sleep blocks the OS thread, in the poller.
+
+#ifndef BOBBIN_SCHED_SRC_CARRIER_H_
+#define BOBBIN_SCHED_SRC_CARRIER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+
+#include <bobbin/core/internal/counter.h>
+#include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/sched/poller.h>
+
+#include "sched/src/fresh_deque.h"
+#include "sched/src/intake.h"
+#include "sched/src/timer_wheel.h"
+
+namespace bobbin::internal {
+
+class RuntimeCore;
+
+class Carrier final : public Dispatcher {
+ public:
+  enum class State : uint32_t { kAwake, kAsleep, kNotified, kSummoned };
+
+  struct Counters {
+    Counter spawned, turns, sleeps, stolen, woken;
+  };
+
+  Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller);
+
+  // The body of its OS thread: from Bind to the end of the runtime.
+  void Run() noexcept;
+
+  // --- Its own OS thread, also from virtual threads there.
+
+  bool ArmTimer(TimerNode& node) noexcept override;
+  void DisarmTimer(TimerNode& node) noexcept override;
+  // Offers a new virtual thread, here first.
+  void PushFresh(Task& task) noexcept;
+  Poller& poller() noexcept { return *poller_; }
+  bool OthersAreReady() const noexcept { return has_ready() || fresh_.size() != 0; }
+  Counters& counters() noexcept { return counts_; }
+
+  // --- Any thread.
+
+  // Hands over a new virtual thread.
+  void Give(Task& task) noexcept;
+  // Has it cancel every virtual thread that belongs to it, now and from now on.
+  void RequestCancelAll() noexcept;
+  // Has it leave its loop once nothing is in flight.
+  void RequestEnd() noexcept;
+  // A new virtual thread that nobody has begun, taken away; null when there is none.
+  Task* StealFresh() noexcept;
+  bool HasFresh() const noexcept { return fresh_.size() != 0 || intake_.has_any(); }
+  // Wakes it if it sleeps, as `State::kNotified` or `kSummoned`. Returns whether it did.
+  bool WakeIfAsleep(State as) noexcept;
+  State state() const noexcept { return state_.load(); }
+
+  RuntimeCore& runtime() const noexcept { return runtime_; }
+  int index() const noexcept { return index_; }
+  const Counters& counters() const noexcept { return counts_; }
+  const DispatchCounters& dispatch_counters() const noexcept { return counters_; }
+  uint64_t timers_armed() const noexcept { return timers_armed_.value(); }
+  uint64_t in_flight() const noexcept { return in_flight_.value(); }
+
+ private:
+  Task* TakeFresh() noexcept override;
+  void Ring() noexcept override;
+
+  void Turn() noexcept;
+  void FireTimers() noexcept;
+  void DrainIntake() noexcept;
+  bool StealWork() noexcept;
+  void Sleep() noexcept;
+  bool FindsWorkOrdered() noexcept;
+  void AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcept;
+  void TrimStacks() noexcept;
+  void ObeyRequests() noexcept;
+  void CancelAll() noexcept;
+  bool MayEnd() noexcept;
+  Deadline NextWake() const noexcept;
+  void PublishGauges() noexcept;
+
+  // Never changes.
+  RuntimeCore& runtime_;
+  const int index_;
+  const std::unique_ptr<Poller> poller_;
+
+  // This OS thread only.
+  int64_t now_;  // Of this turn.
+  uint32_t budget_;
+  uint32_t fresh_picks_ = 0;
+  bool cancels_fresh_ = false;
+  int64_t trim_period_end_;
+  bool has_cold_stacks_ = false;
+  TimerWheel wheel_;
+  TimerHeap heap_;
+
+  // Written here, read by everyone.
+  alignas(kCacheLineBytes) Counters counts_;
+  Counter timers_armed_;
+  Counter in_flight_;
+
+  // Everyone.
+  FreshDeque fresh_;
+  alignas(kCacheLineBytes) Intake intake_;
+  alignas(kCacheLineBytes) std::atomic<State> state_{State::kAwake};  // See above.
+  std::atomic<bool> is_cancel_requested_{false};  // Set by Shutdown; read by the carrier.
+  std::atomic<bool> is_end_requested_{false};     // Set by Shutdown; read by the carrier.
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_CARRIER_H_

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/src/current_runtime.h"
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/sched/internal/current_poller.h>
+#include <bobbin/sched/runtime.h>
+#include <bobbin/sched/spawn.h>
+
+#include <bobbin/core/internal/os_thread.h>
+#include "sched/src/carrier.h"
+#include "sched/src/runtime_core.h"
+
+namespace bobbin::internal {
+
+Carrier* CurrentCarrier() noexcept { return static_cast<Carrier*>(Current().dispatcher()); }
+
+Runtime* CurrentRuntimeOrNull() noexcept {
+  Thread& thread = Current();
+  if (thread.dispatcher() != nullptr) return &CurrentCarrier()->runtime().facade();
+  return static_cast<Runtime*>(static_cast<OsThread&>(thread).runtime());
+}
+
+Runtime& CurrentRuntime() {
+  Runtime* const runtime = CurrentRuntimeOrNull();
+  BOBBIN_CHECK(runtime != nullptr, "no runtime here: a foreign thread spawns with Runtime::Spawn");
+  return *runtime;
+}
+
+PlatformPool& DefaultPool(Runtime& runtime) { return runtime.core().DefaultPool(); }
+
+Poller* CurrentPoller() noexcept {
+  Thread& thread = Current();
+  return thread.role() == Role::kVirtual ? &CurrentCarrier()->poller() : nullptr;
+}
+
+bool OthersAreReady() noexcept {
+  const Carrier* const carrier = CurrentCarrier();
+  return carrier != nullptr && carrier->OthersAreReady();
+}
+
+}  // namespace bobbin::internal

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which runtime the calling thread belongs to.
+//
+//   Called from   any thread.
+//   Suspends      never.
+
+#ifndef BOBBIN_SCHED_SRC_CURRENT_RUNTIME_H_
+#define BOBBIN_SCHED_SRC_CURRENT_RUNTIME_H_
+
+namespace bobbin {
+
+class PlatformPool;
+class Runtime;
+
+namespace internal {
+
+class Carrier;
+
+// A virtual thread's or carrier's own; a pool thread's is the one its pool was made in. Else null.
+Runtime* CurrentRuntimeOrNull() noexcept;
+// The calling thread's carrier; null on threads that are on none.
+Carrier* CurrentCarrier() noexcept;
+// For RunBlocking without a pool. Made at its first use.
+PlatformPool& DefaultPool(Runtime& runtime);
+
+}  // namespace internal
+
+}  // namespace bobbin
+
+#endif  // BOBBIN_SCHED_SRC_CURRENT_RUNTIME_H_

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FreshDeque: the virtual threads of one carrier that have not begun to run.
+//
+// Two ends. The owner pushes and takes at the young end: newest first keeps a tree of a million spawns in
+// a handful of stacks. Any other carrier steals at the old end: the oldest is the one that has waited
+// longest, and usually the root of the most work. The owner itself takes from the old end now and then, so
+// that the oldest does not wait for ever.
+//
+// After D. Chase and Y. Lev, "Dynamic circular work-stealing deque" (SPAA 2005), with the orderings of
+// N. Le et al., "Correct and efficient work-stealing for weak memory models" (PPoPP 2013), in which the two
+// fences are replaced by sequentially consistent accesses of the same two words.
+//
+// Why no task is lost or taken twice. Only the last task is contended. The owner announces its claim by
+// lowering `young`, then reads `old`; a thief reads `old`, then `young`, then claims by a
+// compare-exchange of `old`. Both pairs are sequentially consistent: either the thief sees the lowered
+// `young` and finds the deque empty, or the owner sees that it is down to the last one and enters the
+// same compare-exchange.
+//
+// A full array is replaced by one of twice the size; the old one is kept, for a thief may be reading it,
+// and freed with the deque: in all at most as much again.
+//
+//   Called from   Push, TakeNewest, TakeOldest: the owner's OS thread. Steal, size: any carrier.
+//   Suspends      never.
+//   Cost          Push: a store. TakeNewest: one exchange where there are other carriers. Steal: one
+//                 compare-exchange.
+
+#ifndef BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
+#define BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <bobbin/core/internal/task.h>
+
+namespace bobbin::internal {
+
+class FreshDeque {
+ public:
+  // `is_shared`: whether anybody else may steal.
+  explicit FreshDeque(bool is_shared);
+  FreshDeque(const FreshDeque&) = delete;
+  FreshDeque& operator=(const FreshDeque&) = delete;
+
+  void Push(Task& task);
+  Task* TakeNewest() noexcept;
+  Task* TakeOldest() noexcept { return Steal(); }
+  // The oldest, or null when there is none or another thief was faster.
+  Task* Steal() noexcept;
+
+  // How many there are, about.
+  size_t size() const noexcept {
+    const int64_t young = young_.load(std::memory_order_relaxed);  // relaxed: an estimate.
+    const int64_t old = old_.load(std::memory_order_relaxed);      // relaxed: an estimate.
+    return young > old ? static_cast<size_t>(young - old) : 0;
+  }
+  // The same for a carrier that is about to sleep.
+  bool IsEmptyOrdered() const noexcept { return young_.load() <= old_.load(); }
+
+ private:
+  // A power of two of slots, indexed modulo its size.
+  struct Array {
+    explicit Array(size_t slot_count)
+        : mask(static_cast<int64_t>(slot_count) - 1),
+          slots(std::make_unique<std::atomic<Task*>[]>(slot_count)) {}
+    std::atomic<Task*>& At(int64_t index) noexcept {
+      return slots[static_cast<size_t>(index & mask)];
+    }
+    const int64_t mask;
+    // Written by the owner; read by the owner and by thieves.
+    const std::unique_ptr<std::atomic<Task*>[]> slots;
+  };
+  static constexpr size_t kSlotsMin = 256;
+
+  Array& Grow(int64_t old, int64_t young);
+
+  const bool is_shared_;
+  // The young end: one past the newest. Written by the owner.
+  alignas(kCacheLineBytes) std::atomic<int64_t> young_{0};
+  std::atomic<Array*> array_;                   // Written by the owner; read by thieves.
+  std::vector<std::unique_ptr<Array>> arrays_;  // The owner's: all there ever were.
+  // The old end. Written by whoever takes there.
+  alignas(kCacheLineBytes) std::atomic<int64_t> old_{0};
+};
+
+inline FreshDeque::FreshDeque(bool is_shared) : is_shared_(is_shared) {
+  arrays_.push_back(std::make_unique<Array>(kSlotsMin));
+  array_.store(arrays_.back().get());
+}
+
+inline void FreshDeque::Push(Task& task) {
+  const int64_t young = young_.load(std::memory_order_relaxed);  // relaxed: own.
+  const int64_t old = old_.load(std::memory_order_acquire);      // Pairs with the exchange in Steal.
+  Array* array = array_.load(std::memory_order_relaxed);         // relaxed: own.
+  if (__builtin_expect(young - old > array->mask, 0)) array = &Grow(old, young);
+  array->At(young).store(&task, std::memory_order_relaxed);  // relaxed: published by the next line.
+  young_.store(young + 1, std::memory_order_release);        // Pairs with the load in Steal.
+}
+
+inline Task* FreshDeque::TakeNewest() noexcept {
+  const int64_t young = young_.load(std::memory_order_relaxed) - 1;  // relaxed: own.
+  int64_t old = old_.load(std::memory_order_relaxed);  // relaxed: it only grows, so empty is certain.
+  if (young < old) return nullptr;
+  Array& array = *array_.load(std::memory_order_relaxed);  // relaxed: own.
+  if (!is_shared_) {
+    young_.store(young, std::memory_order_relaxed);                // relaxed: nobody else looks.
+    return array.At(young).load(std::memory_order_relaxed);        // relaxed: own.
+  }
+  young_.store(young);
+  old = old_.load();
+  if (old > young) {
+    young_.store(young + 1, std::memory_order_relaxed);  // relaxed: a thief has emptied it.
+    return nullptr;
+  }
+  Task* const task = array.At(young).load(std::memory_order_relaxed);  // relaxed: own.
+  if (old < young) return task;
+  // The last one: whoever moves `old` has it.
+  const bool is_mine = old_.compare_exchange_strong(old, old + 1);
+  young_.store(young + 1, std::memory_order_relaxed);  // relaxed: empty either way.
+  return is_mine ? task : nullptr;
+}
+
+inline Task* FreshDeque::Steal() noexcept {
+  int64_t old = old_.load();
+  if (old >= young_.load()) return nullptr;
+  Array& array = *array_.load(std::memory_order_acquire);              // Pairs with the store in Grow.
+  Task* const task = array.At(old).load(std::memory_order_relaxed);  // relaxed: the exchange decides.
+  return old_.compare_exchange_strong(old, old + 1) ? task : nullptr;
+}
+
+inline FreshDeque::Array& FreshDeque::Grow(int64_t old, int64_t young) {
+  Array& from = *arrays_.back();
+  auto grown = std::make_unique<Array>(2 * static_cast<size_t>(from.mask + 1));
+  for (int64_t i = old; i < young; ++i) {
+    // relaxed: published by the store below.
+    grown->At(i).store(from.At(i).load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  arrays_.push_back(std::move(grown));
+  array_.store(arrays_.back().get(), std::memory_order_release);  // Pairs with the load in Steal.
+  return *arrays_.back();
+}
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_FRESH_DEQUE_H_

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Intake: new virtual threads that were given to a carrier from elsewhere, oldest first.
+//
+// Spawns of foreign threads and spread placements land here. The carrier moves them to its own deque when
+// it passes by; while it is busy with one long run, any idle carrier may take them instead.
+//
+//   Called from   any thread.
+//   Suspends      never.
+//   Cost          a short spin lock.
+
+#ifndef BOBBIN_SCHED_SRC_INTAKE_H_
+#define BOBBIN_SCHED_SRC_INTAKE_H_
+
+#include <atomic>
+#include <cstddef>
+
+#include "absl/base/thread_annotations.h"
+
+#include <bobbin/core/internal/spin_lock.h>
+#include <bobbin/core/internal/task.h>
+
+namespace bobbin::internal {
+
+class Intake {
+ public:
+  void Push(Task& task) noexcept {
+    SpinLockHolder hold(lock_);
+    tasks_.PushBack(task);
+    // Sequentially consistent: the first half of the handshake with a carrier that is about to sleep.
+    count_.store(count_.load(std::memory_order_relaxed) + 1);  // relaxed: the lock guards the sum.
+  }
+
+  Task* Pop() noexcept {
+    if (!has_any()) return nullptr;
+    SpinLockHolder hold(lock_);
+    Task* const task = tasks_.PopFront();
+    // relaxed: the lock guards the sum, and a reader that sees it late looks again.
+    if (task != nullptr) count_.store(count_.load(std::memory_order_relaxed) - 1,
+                                      std::memory_order_relaxed);  // relaxed: as above.
+    return task;
+  }
+
+  bool has_any() const noexcept {
+    return count_.load(std::memory_order_relaxed) != 0;  // relaxed: a hint.
+  }
+  // The same for a carrier that is about to sleep.
+  bool IsEmptyOrdered() const noexcept { return count_.load() == 0; }
+
+ private:
+  SpinLock lock_;
+  IntrusiveList<Task> tasks_ ABSL_GUARDED_BY(lock_);
+  std::atomic<size_t> count_{0};  // Written under the lock; read by carriers.
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_INTAKE_H_

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bounds of sched, each with its reason.
+
+#ifndef BOBBIN_SCHED_SRC_LIMITS_H_
+#define BOBBIN_SCHED_SRC_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bobbin::internal {
+
+// A turn runs at most so many switches before the carrier looks at timers, inbox and completions...
+inline constexpr uint32_t kTurnSwitches = 64;
+// ...and adapts that number so that a turn takes about so long, for threads that run for long. Longer
+// turns delay completions; shorter ones pay a look for every few switches.
+inline constexpr int64_t kTurnNanoseconds = 100'000;
+
+// One of so many picks of a fresh task takes the oldest instead of the newest.
+inline constexpr uint32_t kOldestEvery = 64;
+
+// At this many fresh tasks of its own a carrier wakes a sleeping one to share them. One is not worth a
+// wake: its spawner is about to wait for it, as a rule.
+inline constexpr size_t kShareFrom = 2;
+// How many a thief takes at once at most, besides half of what there is.
+inline constexpr size_t kStealMax = 64;
+
+// Stacks that were idle for a whole period are cold. Long enough that a load that comes in waves keeps its
+// stacks warm; not tuned.
+inline constexpr int64_t kTrimPeriodNanoseconds = 5'000'000'000;
+// How many cold stacks one turn gives back: about 0.1 ms of work.
+inline constexpr size_t kTrimBatch = 128;
+
+// So few idle stacks are not worth a wake to give their pages back.
+inline constexpr size_t kStacksKept = 64;
+
+// How long a carrier with new threads but without a stack for them sleeps before it looks again.
+inline constexpr int64_t kStackRetryNanoseconds = 1'000'000;
+
+// Sleeps shorter than this go to the heap, which is exact; longer ones to the wheel. Ten ticks.
+inline constexpr int64_t kPreciseSleepNanoseconds = 10'000'000;
+
+// Carriers a runtime may have; more than any machine of today has CPUs.
+inline constexpr int kCarriersMax = 1024;
+
+// Names in a report of who is left.
+inline constexpr size_t kNamedInReport = 10;
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_LIMITS_H_

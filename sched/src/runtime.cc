@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/sched/runtime.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/status.h>
+
+#include "sched/src/runtime_core.h"
+
+namespace bobbin {
+
+Runtime::Runtime(Uninitialized) {}
+
+Runtime::Runtime(RuntimeOptions options)
+    : core_(std::make_unique<internal::RuntimeCore>(*this, std::move(options))) {
+  const absl::Status started = core_->Start();
+  BOBBIN_CHECK(started.ok(), "the runtime cannot start: " + std::string(MessageOf(started)));
+}
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
+  std::unique_ptr<Runtime> runtime(new Runtime(Uninitialized{}));
+  runtime->core_ = std::make_unique<internal::RuntimeCore>(*runtime, std::move(options));
+  BOBBIN_RETURN_IF_ERROR(runtime->core_->Start());
+  return runtime;
+}
+
+Runtime::~Runtime() {
+  if (core_ == nullptr) return;
+  const absl::Status ended = Shutdown();
+  if (!ended.ok()) std::fprintf(stderr, "bobbin: %s\n", std::string(MessageOf(ended)).c_str());
+  // Carriers that would not end still use it.
+  if (core_->has_abandoned_carriers()) static_cast<void>(core_.release());
+}
+
+void Runtime::AwaitIdle() { core_->AwaitIdle(); }
+absl::Status Runtime::Shutdown() { return core_->Shutdown(); }
+int Runtime::carriers() const { return core_->carrier_count(); }
+std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
+RuntimeStatistics Runtime::Statistics() const { return core_->Statistics(); }
+std::string Runtime::DumpText() const { return core_->DumpText(); }
+
+int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
+  absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(std::move(options));
+  absl::Status status = runtime.status();
+  if (status.ok()) {
+    VirtualThread first = (*runtime)->Spawn({.name = "main"}, std::move(main));
+    status = first.Join();
+    if (status.ok()) (*runtime)->AwaitIdle();
+    status.Update((*runtime)->Shutdown());
+  }
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "bobbin: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+}  // namespace bobbin

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/src/runtime_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include <bobbin/core/cancel.h>
+#include <bobbin/core/check.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/status.h>
+
+#include <bobbin/core/internal/stack_overflow.h>
+#include "sched/src/current_runtime.h"
+#include "sched/src/futex_poller.h"
+#include "sched/src/limits.h"
+
+namespace bobbin::internal {
+
+namespace {
+
+int CarrierCount(int wanted) {
+  BOBBIN_CHECK(wanted >= 0 && wanted <= kCarriersMax, "carriers: 0 to 1024");
+  return wanted == 0 ? std::min(UsableCpus(), kCarriersMax) : wanted;
+}
+
+// Where guards are scarce, a carrier must not sit on many idle stacks that another one waits for.
+size_t TasksMax(const RuntimeOptions& options, const StackPool& stacks, int carriers) {
+  const size_t stranded = static_cast<size_t>(carriers) * stacks.cached_max();
+  const size_t startable = stacks.is_limited()
+                               ? stacks.stacks_max() - std::min(stacks.stacks_max() - 1, stranded)
+                               : stacks.stacks_max();
+  return std::min(options.virtual_threads_max, startable);
+}
+
+}  // namespace
+
+RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
+    : facade_(facade),
+      options_(std::move(options)),
+      carrier_count_(CarrierCount(options_.carriers)),
+      stacks_({.stack_bytes = options_.stack_bytes,
+               .force_mprotect = options_.forces_mprotect_guards}),
+      tasks_(TasksMax(options_, stacks_, carrier_count_)),
+      monitor_(*this),
+      has_reported_(carrier_count_) {
+  InstallStackOverflowReport();
+  for (int i = 0; i < carrier_count_; ++i) {
+    auto poller = options_.poller ? options_.poller() : std::make_unique<FutexPoller>();
+    carriers_.push_back(std::make_unique<Carrier>(*this, i, std::move(poller)));
+  }
+}
+
+RuntimeCore::~RuntimeCore() {
+  BOBBIN_CHECK(threads_.empty(), "a runtime is destroyed before its carriers have ended");
+}
+
+absl::Status RuntimeCore::Start() {
+  for (int i = 0; i < carrier_count_; ++i) {
+    threads_.emplace_back(fmt::format("carrier-{}", i), [this, i] { carrier(i).Run(); });
+    if (options_.pins_carriers) threads_.back().PinToUsableCpu(i);
+  }
+  has_reported_.wait();
+  absl::Status status;
+  {
+    SpinLockHolder hold(start_lock_);
+    status = start_status_;
+  }
+  may_go_on_.count_down();
+  if (!status.ok()) {
+    for (OsThreadHandle& thread : threads_) thread.Join();
+    threads_.clear();
+    is_stopped_.store(true);
+    return status;
+  }
+  // With one carrier there is nobody to wake.
+  if (carrier_count_ > 1) monitor_.Start();
+  return absl::OkStatus();
+}
+
+bool RuntimeCore::CarrierStarted(absl::Status status) noexcept {
+  {
+    SpinLockHolder hold(start_lock_);
+    start_status_.Update(std::move(status));
+  }
+  has_reported_.count_down();
+  may_go_on_.wait();
+  SpinLockHolder hold(start_lock_);
+  return start_status_.ok();
+}
+
+Carrier* RuntimeCore::OwnCarrier() const noexcept {
+  Carrier* const carrier = CurrentCarrier();
+  return carrier != nullptr && &carrier->runtime() == this ? carrier : nullptr;
+}
+
+Task* RuntimeCore::NewTask(std::string_view name) {
+  // relaxed: a spawn that races with Shutdown is the caller's race.
+  BOBBIN_CHECK(!is_stopped_.load(std::memory_order_relaxed), "Spawn on a runtime that has ended");
+  if (Carrier* const here = OwnCarrier()) {
+    Task* const task = here->tasks().Take();
+    if (task != nullptr) task->Prepare(here->tasks().TakeId(), name);
+    return task;
+  }
+  Task* const task = tasks_.Allocate(1).first;
+  if (task != nullptr) task->Prepare(tasks_.TakeIds(1), name);
+  return task;
+}
+
+void RuntimeCore::Launch(Task& task, Placement placement) noexcept {
+  Carrier* const here = OwnCarrier();
+  if (here != nullptr && placement == Placement::kHere) {
+    here->PushFresh(task);
+    return;
+  }
+  // relaxed: any order of turns will do.
+  const uint64_t turn = next_carrier_.fetch_add(1, std::memory_order_relaxed);
+  Carrier& target = carrier(static_cast<int>(turn % static_cast<uint64_t>(carrier_count_)));
+  if (&target == here) {
+    here->PushFresh(task);
+    return;
+  }
+  if (here != nullptr) {
+    here->counters().spawned.add(1);
+  } else {
+    spawned_outside_.fetch_add(1);
+  }
+  target.Give(task);
+}
+
+void RuntimeCore::WakeOneToSearch() noexcept {
+  if (!idle_.TryTakeToken()) return;
+  for (const auto& carrier : carriers_) {
+    if (carrier->WakeIfAsleep(Carrier::State::kSummoned)) return;
+  }
+  idle_.GiveTokenBack();
+}
+
+uint64_t RuntimeCore::Live() const noexcept {
+  uint64_t ended = 0;
+  for (const auto& carrier : carriers_) ended += carrier->dispatch_counters().ended.value();
+  uint64_t spawned = spawned_outside_.load();
+  for (const auto& carrier : carriers_) spawned += carrier->counters().spawned.value();
+  return spawned - ended;
+}
+
+void RuntimeCore::CarrierIsIdle() noexcept {
+  if (__builtin_expect(idle_awaited_.load() == 0, 1) || Live() != 0) return;
+  WakeList woken;
+  {
+    SpinLockHolder hold(idle_lock_);
+    while (Waiter* const waiter = idle_waiters_.ClaimFront()) woken.Add(*waiter);
+  }
+  woken.Dispatch();
+}
+
+bool RuntimeCore::AwaitIdle() {
+  idle_awaited_.fetch_add(1);
+  bool is_idle = false;
+  while (!is_idle) {
+    Waiter self;
+    {
+      SpinLockHolder hold(idle_lock_);
+      idle_waiters_.PushBack(self);
+    }
+    // The last one may have ended before anybody knew that it was awaited.
+    if (Live() == 0) CarrierIsIdle();
+    const Wake wake = self.Park();
+    if (wake != Wake::kNotified) {
+      SpinLockHolder hold(idle_lock_);
+      idle_waiters_.Forget(self);
+    }
+    is_idle = Live() == 0;
+    if (wake != Wake::kNotified) break;
+  }
+  idle_awaited_.fetch_sub(1);
+  return is_idle;
+}
+
+absl::Status RuntimeCore::Shutdown() {
+  BOBBIN_CHECK(OwnCarrier() == nullptr, "a runtime cannot be shut down from inside");
+  const CancelShield shield;
+  const MutexLock lock(shutdown_mutex_);
+  if (shutdown_result_.has_value()) return *shutdown_result_;
+
+  // One budget for all: what the virtual threads leave is for the pool and the carriers.
+  const DeadlineScope budget(options_.shutdown_budget);
+  for (const auto& carrier : carriers_) carrier->RequestCancelAll();
+  absl::Status result;
+  if (!threads_.empty() && !AwaitIdle()) {
+    result = MakeStatus(absl::StatusCode::kDeadlineExceeded, NameTheLiving());
+  }
+  is_stopped_.store(true);
+  {
+    const MutexLock pool_lock(pool_mutex_);
+    if (default_pool_ != nullptr) result.Update(default_pool_->Shutdown());
+  }
+  monitor_.Stop();
+
+  // A carrier whose virtual threads would not end is left as it is; the others end.
+  has_abandoned_carriers_ = !result.ok() && Live() != 0;
+  if (has_abandoned_carriers_) {
+    for (OsThreadHandle& thread : threads_) thread.Detach();
+  } else {
+    for (const auto& carrier : carriers_) carrier->RequestEnd();
+    for (OsThreadHandle& thread : threads_) thread.Join();
+  }
+  threads_.clear();
+  shutdown_result_ = result;
+  return result;
+}
+
+namespace {
+
+std::string_view PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kIdle:
+      return "is not in use";
+    case Phase::kFresh:
+      return "not started";
+    case Phase::kRunning:
+      return "runs";
+    case Phase::kWaiting:
+      return "waits";
+    case Phase::kWaitingShielded:
+      return "waits, shielded";
+    case Phase::kWaitingKernel:
+      return "waits for the kernel";
+    case Phase::kNotified:
+    case Phase::kExpired:
+    case Phase::kCancelled:
+      return "ready";
+    case Phase::kDone:
+      return "has ended";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string RuntimeCore::NameTheLiving() {
+  std::string text = fmt::format("shut down: {} virtual threads did not end:", Live());
+  size_t named = 0;
+  tasks_.ForEach([&](const Task& task) {
+    if (!task.IsLive() || named == kNamedInReport) return;
+    ++named;
+    text += fmt::format("{} \"{}\" (id {}, {})", named == 1 ? "" : ",", task.name(), task.id(),
+                        PhaseName(task.state().phase()));
+  });
+  return text;
+}
+
+std::string RuntimeCore::DumpText() {
+  std::string text = fmt::format("{} virtual threads on {} carriers\n", Live(), carrier_count_);
+  tasks_.ForEach([&](const Task& task) {
+    if (!task.IsLive()) return;
+    text += fmt::format("  {} \"{}\": {}\n", task.id(), task.name(), PhaseName(task.state().phase()));
+  });
+  return text;
+}
+
+RuntimeStatistics RuntimeCore::Statistics() noexcept {
+  RuntimeStatistics sum;
+  for (const auto& carrier : carriers_) {
+    sum.ended += carrier->dispatch_counters().ended.value();
+    sum.started += carrier->dispatch_counters().started.value();
+    sum.switches += carrier->dispatch_counters().switches.value();
+    sum.turns += carrier->counters().turns.value();
+    sum.sleeps += carrier->counters().sleeps.value();
+    sum.stolen += carrier->counters().stolen.value();
+    sum.timers += carrier->timers_armed();
+    sum.in_flight += carrier->in_flight();
+  }
+  sum.spawned = spawned_outside_.load();
+  for (const auto& carrier : carriers_) sum.spawned += carrier->counters().spawned.value();
+  sum.remote_wakes = wakes_.load();
+  sum.stacks = stacks_.carved();
+  return sum;
+}
+
+PlatformPool& RuntimeCore::DefaultPool() {
+  const MutexLock lock(pool_mutex_);
+  if (default_pool_ == nullptr) {
+    default_pool_ = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "blocking"});
+  }
+  return *default_pool_;
+}
+
+}  // namespace bobbin::internal

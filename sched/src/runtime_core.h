@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RuntimeCore: what a Runtime is made of - its carriers, its descriptors and stacks, its end.
+//
+// Counting without a shared counter. Each carrier counts the virtual threads that were launched there and
+// those that ended there; foreign threads share one more counter. To find out whether none is left, read all
+// "ended" first, then all "launched": both only grow, and nothing ends before it was launched, so equal sums
+// mean that at the moment between the two readings nothing was alive.
+//
+// Why the end is not missed. AwaitIdle sets a flag, then looks. A carrier looks at the flag after it has
+// announced that it sleeps, which comes after its last "ended". With the announcement a read-modify-write
+// and the flag sequentially consistent, at least one side sees the other.
+//
+//   Called from   as each member says.
+//   Suspends      AwaitIdle and Shutdown block the calling OS thread.
+
+#ifndef BOBBIN_SCHED_SRC_RUNTIME_CORE_H_
+#define BOBBIN_SCHED_SRC_RUNTIME_CORE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+
+#include <bobbin/core/internal/counter.h>
+#include <bobbin/core/internal/spin_lock.h>
+#include <bobbin/core/internal/stack_cache.h>
+#include <bobbin/core/internal/task_cache.h>
+#include <bobbin/core/internal/wait_queue.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/sched/platform_pool.h>
+#include <bobbin/sched/runtime.h>
+
+#include "sched/src/carrier.h"
+#include "sched/src/idle.h"
+#include "sched/src/monitor.h"
+#include "sched/src/os_thread_handle.h"
+
+namespace bobbin::internal {
+
+class RuntimeCore {
+ public:
+  RuntimeCore(Runtime& facade, RuntimeOptions options);
+  RuntimeCore(const RuntimeCore&) = delete;
+  RuntimeCore& operator=(const RuntimeCore&) = delete;
+  ~RuntimeCore();
+
+  // --- The owner's side.
+
+  // Starts the OS threads; the first poller that cannot start ends them all again, with its reason.
+  absl::Status Start();
+  // Blocks until no virtual thread is left, or the deadline in force. True if none is left.
+  bool AwaitIdle();
+  absl::Status Shutdown();
+  // Whether Shutdown left carriers behind: then this object must not be destroyed.
+  bool has_abandoned_carriers() const noexcept { return has_abandoned_carriers_; }
+
+  // --- Any thread.
+
+  Runtime& facade() const noexcept { return facade_; }
+  TaskPool& tasks() noexcept { return tasks_; }
+  size_t tasks_max() const noexcept { return tasks_.tasks_max(); }
+  StackPool& stacks() noexcept { return stacks_; }
+  bool stacks_are_limited() const noexcept { return stacks_.is_limited(); }
+  IdleCarriers& idle() noexcept { return idle_; }
+  int carrier_count() const noexcept { return carrier_count_; }
+  Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
+
+  // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the limit.
+  Task* NewTask(std::string_view name);
+  void Launch(Task& task, Placement placement) noexcept;
+  // Wakes one sleeping carrier to look for work, unless one is looking already.
+  void WakeOneToSearch() noexcept;
+  uint64_t Live() const noexcept;
+  RuntimeStatistics Statistics() noexcept;
+  std::string DumpText();
+  PlatformPool& DefaultPool();
+
+  // --- Carriers.
+
+  // Tells how the poller's start went and waits for the others; true: go on.
+  bool CarrierStarted(absl::Status status) noexcept;
+  // It has announced that it sleeps, and is awake again.
+  void CarrierIsIdle() noexcept;
+  void CarrierIsBusy() noexcept { monitor_.CarrierIsBusy(); }
+  void CountWake() noexcept { wakes_.fetch_add(1, std::memory_order_relaxed); }  // relaxed: a count.
+
+ private:
+  // The calling thread's carrier, if it is one of this runtime's.
+  Carrier* OwnCarrier() const noexcept;
+  // "3 virtual threads did not end: "reader" (id 7, waits), ...".
+  std::string NameTheLiving();
+
+  // Never change after Start.
+  Runtime& facade_;
+  const RuntimeOptions options_;
+  const int carrier_count_;
+  StackPool stacks_;
+  TaskPool tasks_;
+  std::vector<std::unique_ptr<Carrier>> carriers_;
+  std::vector<OsThreadHandle> threads_;
+
+  IdleCarriers idle_;
+  Monitor monitor_;
+  std::atomic<uint64_t> next_carrier_{0};      // Advanced by spread placements.
+  std::atomic<uint64_t> spawned_outside_{0};   // Launched by threads that are no carriers of ours.
+  std::atomic<uint64_t> wakes_{0};             // Counted by whoever wakes a carrier.
+
+  // Start.
+  std::latch has_reported_;
+  std::latch may_go_on_{1};
+  SpinLock start_lock_;
+  absl::Status start_status_ ABSL_GUARDED_BY(start_lock_);
+
+  // The end.
+  std::atomic<int> idle_awaited_{0};  // Threads in AwaitIdle; read by carriers.
+  SpinLock idle_lock_;
+  WaitQueue idle_waiters_ ABSL_GUARDED_BY(idle_lock_);
+  std::atomic<bool> is_stopped_{false};  // Set by Shutdown; read by spawners.
+  Mutex shutdown_mutex_;
+  std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(shutdown_mutex_);
+  bool has_abandoned_carriers_ = false;
+
+  Mutex pool_mutex_;
+  std::unique_ptr<PlatformPool> default_pool_ ABSL_GUARDED_BY(pool_mutex_);
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_RUNTIME_CORE_H_

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/sched/sleep.h>
+
+#include <sched.h>
+
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/wait_queue.h>
+
+#include "sched/src/limits.h"
+
+namespace bobbin {
+
+using internal::Phase;
+using internal::Thread;
+using internal::TimerNode;
+using internal::Wake;
+using internal::Waiter;
+
+absl::Status SleepUntil(Deadline time) {
+  Waiter self;
+  Thread& thread = self.thread();
+  if (thread.ShouldStop()) return thread.StopStatus();
+  const int64_t now = MonotonicNow().time_since_epoch().count();
+  if (time.nanoseconds() <= now) return absl::OkStatus();
+
+  // Sleeping is waiting for nobody, with the time as the deadline - unless a scope's comes first.
+  TimerNode* const outer = thread.governing();
+  TimerNode node(thread, time.nanoseconds());
+  node.is_precise = node.deadline - now < internal::kPreciseSleepNanoseconds;
+  const bool is_first = outer == nullptr || node.deadline < outer->deadline;
+  if (is_first && !time.is_never()) thread.set_governing(&node);
+  self.BeginWait(Phase::kWaiting);
+  const Wake wake = self.Park();
+  thread.set_governing(outer);
+  if (node.place != TimerNode::Place::kUnarmed) thread.dispatcher()->DisarmTimer(node);
+  return node.has_expired ? absl::OkStatus() : Thread::StatusOf(wake);
+}
+
+void Yield() {
+  Thread& thread = internal::Current();
+  thread.CheckMayWait();
+  if (thread.role() == Role::kVirtual) {
+    thread.dispatcher()->Yield(thread);
+  } else {
+    sched_yield();
+  }
+}
+
+}  // namespace bobbin
