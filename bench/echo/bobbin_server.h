@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The echo server as a user of bobbin writes it: one virtual thread a connection, blocking reads and
-// writes. What it costs beyond the raw servers is the price of that.
+// The echo server as a user of bobbin writes it: one virtual thread a connection, blocking reads
+// and writes. What it costs beyond the raw servers is the price of that.
 
 #ifndef BOBBIN_BENCH_ECHO_BOBBIN_SERVER_H_
 #define BOBBIN_BENCH_ECHO_BOBBIN_SERVER_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BufferArena: one receive buffer for every descriptor the process may have, reserved at once and
-// touched only where a connection receives. An idle connection costs no memory, a buffer is found by
-// one multiplication, and nothing is allocated while serving.
+// touched only where a connection receives. An idle connection costs no memory, a buffer is found
+// by one multiplication, and nothing is allocated while serving.
 
 #ifndef BOBBIN_BENCH_ECHO_BUFFER_ARENA_H_
 #define BOBBIN_BENCH_ECHO_BUFFER_ARENA_H_
@@ -30,8 +30,8 @@ class BufferArena {
   std::byte* At(size_t index) const { return static_cast<std::byte*>(memory_) + index * stride_; }
 
  private:
-  // Buffers that all begin at the same offset in a page share a few cache sets and evict each other;
-  // one line more apiece spreads them.
+  // Buffers that all begin at the same offset in a page share a few cache sets and evict each
+  // other; one line more apiece spreads them.
   static constexpr size_t kColourBytes = 64;
 
   size_t stride_;

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <span>
 #include <thread>
@@ -56,6 +57,12 @@ uint64_t Now() {
   return static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
 }
 
+uint64_t ThreadCpuNanoseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
+}
+
 uint64_t Nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
 double Microseconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
@@ -85,6 +92,7 @@ class EchoLoad {
   void Summarise();
   void Disconnect();
 
+  void TakeTurnsUntil(uint64_t end);
   void TakeTurn();
   void Dispatch(const io_uring_cqe& completion);
   void OnReceived(uint32_t index, const io_uring_cqe& completion);
@@ -113,6 +121,7 @@ class EchoLoad {
   uint64_t first_second_end_ = 0;
   uint64_t measure_begin_ = 0;
   uint64_t measure_end_ = 0;
+  uint64_t cpu_nanoseconds_ = 0;
   uint64_t in_flight_ = 0;
   uint32_t connected_ = 0;
   bool is_sending_more_ = true;
@@ -139,8 +148,8 @@ void EchoLoad::Prepare() {
             std::to_string(files_max) + " files";
   }
   if (error.empty()) {
-    error = ring_.Open(std::clamp<size_t>(std::bit_ceil(options_.depth * options_.message_bytes), 64,
-                                          kReceiveBytesMax));
+    error = ring_.Open(std::clamp<size_t>(std::bit_ceil(options_.depth * options_.message_bytes),
+                                          64, kReceiveBytesMax));
   }
   if (!error.empty()) return Break(std::move(error));
 
@@ -190,7 +199,10 @@ void EchoLoad::Exchange() {
     Send(i);
     if (i % kStartsATurn == kStartsATurn - 1) TakeTurn();
   }
-  while (!is_broken_ && connected_ > 0 && now_ < measure_end_) TakeTurn();
+  TakeTurnsUntil(measure_begin_);
+  const uint64_t cpu_begin = ThreadCpuNanoseconds();
+  TakeTurnsUntil(measure_end_);
+  cpu_nanoseconds_ = ThreadCpuNanoseconds() - cpu_begin;
 }
 
 void EchoLoad::Drain() {
@@ -206,8 +218,9 @@ void EchoLoad::Drain() {
 void EchoLoad::Summarise() {
   const uint64_t end = std::min(now_, measure_end_);  // A run that broke off is shorter.
   if (end > measure_begin_) {
-    result_.requests_per_second =
-        static_cast<double>(result_.requests) * 1e9 / static_cast<double>(end - measure_begin_);
+    const auto measured = static_cast<double>(end - measure_begin_);
+    result_.requests_per_second = static_cast<double>(result_.requests) * 1e9 / measured;
+    result_.client_cpu_share = std::min(1.0, static_cast<double>(cpu_nanoseconds_) / measured);
   }
   result_.p50_us = Microseconds(measured_.Quantile(0.5));
   result_.p99_us = Microseconds(measured_.Quantile(0.99));
@@ -222,6 +235,10 @@ void EchoLoad::Disconnect() {
     ::shutdown(connection.fd.get(), SHUT_RDWR);
     connection.fd.Reset();
   }
+}
+
+void EchoLoad::TakeTurnsUntil(uint64_t end) {
+  while (!is_broken_ && connected_ > 0 && now_ < end) TakeTurn();
 }
 
 void EchoLoad::TakeTurn() {
@@ -263,13 +280,14 @@ void EchoLoad::OnReceived(uint32_t index, const io_uring_cqe& completion) {
   if (received > 0) {
     if (!is_right) {
       return Break("echo " + server_.ToString() + ": wrong byte on connection " +
-                  std::to_string(index));
+                   std::to_string(index));
     }
     if (is_sending_more_) Send(index);
   } else if (received != -ENOBUFS) {
     return Lose(index, received == 0 ? "closed by the peer" : ErrorText(-received));
   }
-  // The kernel ends a multishot receive when buffers run out; the next one goes on where it stopped.
+  // The kernel ends a multishot receive when buffers run out; the next one goes on where it
+  // stopped.
   if ((completion.flags & IORING_CQE_F_MORE) == 0) Receive(index);
 }
 

@@ -3,12 +3,13 @@
 // RunEchoLoad: holds many connections to an echo server, keeps a number of messages in flight on
 // each, and measures how many come back and after how long.
 //
-// Every byte that comes back is compared with the byte that was sent. A message's time runs from the
-// moment it is due, that is when the one before it in its place has come back, to the moment its last
-// byte is seen: the client's own delays are in it, never subtracted.
+// Every byte that comes back is compared with the byte that was sent. A message's time runs from
+// the moment it is due, that is when the one before it in its place has come back, to the moment
+// its last byte is seen: the client's own delays are in it, never subtracted.
 //
-// The client spins: it does not sleep while it measures. On a machine where waking an idle CPU takes
-// microseconds, a client that slept would add that to every answer and hide the servers' differences.
+// The client spins: it does not sleep while it measures. On a machine where waking an idle CPU
+// takes microseconds, a client that slept would add that to every answer and hide the servers'
+// differences.
 
 #ifndef BOBBIN_BENCH_ECHO_ECHO_LOAD_H_
 #define BOBBIN_BENCH_ECHO_ECHO_LOAD_H_
@@ -59,11 +60,16 @@ struct LoadResult {
   // Of messages due in the first second of the load, warm-up included: what a cold server costs.
   double first_second_p99_us = 0;
 
+  // The part of the measured time in which the client had its CPU. A spinning client should have
+  // all of it; much less than 1 means that something else ran there and the figures are worth
+  // little.
+  double client_cpu_share = 0;
+
   uint32_t connections = 0;
   uint32_t depth = 0;
 
-  // Wrong bytes, lost connections and messages that never came back; and what the first of them was,
-  // or why nothing could be measured: "connect 127.0.0.1:7000: connection refused".
+  // Wrong bytes, lost connections and messages that never came back; and what the first of them
+  // was, or why nothing could be measured: "connect 127.0.0.1:7000: connection refused".
   uint64_t errors = 0;
   std::string error;
 };
@@ -71,8 +77,8 @@ struct LoadResult {
 // Returns what is wrong with `options`, in one line; empty if nothing is.
 std::string CheckLoadOptions(const LoadOptions& options);
 
-// Runs the load on the calling thread. Raises the process's limit of open files and, if asked to, pins
-// the thread; undoes neither.
+// Runs the load on the calling thread. Raises the process's limit of open files and, if asked to,
+// pins the thread; undoes neither.
 LoadResult RunEchoLoad(const LoadOptions& options);
 
 }  // namespace bobbin::bench

@@ -15,12 +15,13 @@ namespace bobbin::bench {
 namespace {
 
 void PrintJson(const LoadResult& result) {
-  std::printf("{\"requests_per_second\":%.1f,\"p50_us\":%.2f,\"p99_us\":%.2f,\"p999_us\":%.2f,"
-              "\"first_second_p99_us\":%.2f,\"connections\":%" PRIu32 ",\"depth\":%" PRIu32
-              ",\"requests\":%" PRIu64 ",\"errors\":%" PRIu64 "}\n",
-              result.requests_per_second, result.p50_us, result.p99_us, result.p999_us,
-              result.first_second_p99_us, result.connections, result.depth, result.requests,
-              result.errors);
+  std::printf(
+      "{\"requests_per_second\":%.1f,\"p50_us\":%.2f,\"p99_us\":%.2f,\"p999_us\":%.2f,"
+      "\"first_second_p99_us\":%.2f,\"connections\":%" PRIu32 ",\"depth\":%" PRIu32
+      ",\"requests\":%" PRIu64 ",\"errors\":%" PRIu64 ",\"client_cpu_share\":%.3f}\n",
+      result.requests_per_second, result.p50_us, result.p99_us, result.p999_us,
+      result.first_second_p99_us, result.connections, result.depth, result.requests, result.errors,
+      result.client_cpu_share);
 }
 
 void PrintText(const LoadResult& result) {
@@ -31,6 +32,7 @@ void PrintText(const LoadResult& result) {
   std::printf("p99                  %.1f us\n", result.p99_us);
   std::printf("p99.9                %.1f us\n", result.p999_us);
   std::printf("p99, first second    %.1f us\n", result.first_second_p99_us);
+  std::printf("client CPU share     %.3f\n", result.client_cpu_share);
   std::printf("errors               %" PRIu64 "\n", result.errors);
 }
 

@@ -36,7 +36,8 @@ std::string CheckServerOptions(const std::string& backend, const ServerOptions& 
   if (options.buffer_bytes < 1 || options.buffer_bytes > kBufferBytesMax) {
     return "buffer-bytes: must be from 1 to " + std::to_string(kBufferBytesMax);
   }
-  if (!(options.seconds >= 0 && options.seconds <= 86400)) return "seconds: must be from 0 to 86400";
+  if (!(options.seconds >= 0 && options.seconds <= 86400))
+    return "seconds: must be from 0 to 86400";
   return "";
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LatencyHistogram: counts durations in log-linear buckets. Each power of two is split into 128 equal
-// parts, so a quantile is never more than 0.8 % above the true one and never below it.
+// LatencyHistogram: counts durations in log-linear buckets. Each power of two is split into 128
+// equal parts, so a quantile is never more than 0.8 % above the true one and never below it.
 //
 //   Called from  one thread.
 //   Cost         Add: a bit scan and an increment; nothing is allocated.
@@ -18,8 +18,8 @@
 
 namespace bobbin::bench {
 
-// Which bucket a duration falls in. Below 2 * kParts a bucket holds one value; above, as many as keep
-// kParts buckets to a power of two.
+// Which bucket a duration falls in. Below 2 * kParts a bucket holds one value; above, as many as
+// keep kParts buckets to a power of two.
 struct LogLinear {
   static constexpr int kPartBits = 7;
   static constexpr uint64_t kParts = uint64_t{1} << kPartBits;

@@ -37,8 +37,8 @@ std::string LoadRing::Open(size_t buffer_bytes) {
   has_ring_ = true;
   io_uring_register_ring_fd(&ring_);
 
-  void* mapped = mmap(nullptr, kBufferRingBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, kBufferRingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return "io_uring buffers: " + ErrorText(errno);
   buffers_ = static_cast<io_uring_buf_ring*>(mapped);
   io_uring_buf_reg registration{};
@@ -58,9 +58,9 @@ std::string LoadRing::Open(size_t buffer_bytes) {
 io_uring_sqe* LoadRing::NextEntry() {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
   while (entry == nullptr) [[unlikely]] {
-    if (io_uring_submit(&ring_) < 0) io_uring_get_events(&ring_);
-    entry = io_uring_get_sqe(&ring_);
-  }
+      if (io_uring_submit(&ring_) < 0) io_uring_get_events(&ring_);
+      entry = io_uring_get_sqe(&ring_);
+    }
   return entry;
 }
 

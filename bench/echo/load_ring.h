@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadRing: the load generator's io_uring, with a ring of buffers that receives take from. The client
-// receives in multishot mode, which costs it less than the servers it measures, so that it is not
-// itself the limit.
+// LoadRing: the load generator's io_uring, with a ring of buffers that receives take from. The
+// client receives in multishot mode, which costs it less than the servers it measures, so that it
+// is not itself the limit.
 //
 //   Called from  the thread that opened it.
 
@@ -31,7 +31,8 @@ class LoadRing {
   // Sets the ring up, with buffers of `buffer_bytes`. Returns the error text, empty if it is ready.
   std::string Open(size_t buffer_bytes);
 
-  // Returns a free entry, zeroed by nobody: prepare all of it. Submits early where the queue is full.
+  // Returns a free entry, zeroed by nobody: prepare all of it. Submits early where the queue is
+  // full.
   io_uring_sqe* NextEntry();
 
   // Submits, and takes what has completed so far; never sleeps. Stays out of the kernel where there

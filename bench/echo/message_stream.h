@@ -23,8 +23,8 @@ namespace bobbin::bench {
 
 class MessageStream {
  public:
-  // `places` has room for `due_at.size()` messages of equal size; both spans must outlive the stream.
-  // REQUIRES: at least one message of at least one byte.
+  // `places` has room for `due_at.size()` messages of equal size; both spans must outlive the
+  // stream. REQUIRES: at least one message of at least one byte.
   MessageStream(uint32_t connection, std::span<std::byte> places, std::span<uint64_t> due_at);
 
   // Makes new messages, due at `now`, until `depth` are in flight.
@@ -34,7 +34,8 @@ class MessageStream {
 
   // The bytes to send next: those of messages made, up to the end of the circle. Empty: none.
   std::span<const std::byte> Unsent() const {
-    return places_.subspan(send_position_, std::min(unsent_bytes_, places_.size() - send_position_));
+    return places_.subspan(send_position_,
+                           std::min(unsent_bytes_, places_.size() - send_position_));
   }
 
   void OnSent(size_t bytes) {

@@ -10,7 +10,8 @@
 
 namespace bobbin::bench {
 
-// Returns what is wrong with `cpu` as the one CPU to run on; empty if nothing is. -1 stands for any.
+// Returns what is wrong with `cpu` as the one CPU to run on; empty if nothing is. -1 stands for
+// any.
 std::string CheckCpu(int cpu);
 
 // Keeps the calling thread, and those it starts later, on `cpu`; -1 does nothing. Returns the error

@@ -44,7 +44,7 @@ class RawEpollServer {
   using Bytes = std::vector<std::byte>;
 
   struct Connection {
-    Bytes unsent;               // What a slow peer has not taken yet.
+    Bytes unsent;                // What a slow peer has not taken yet.
     bool is_unfinished = false;  // In unfinished_.
   };
 
@@ -70,7 +70,8 @@ std::string RawEpollServer::Serve() {
   while (true) {
     EchoUnfinished();
     const int wait = unfinished_.empty() ? -1 : 0;
-    const int ready = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait);
+    const int ready =
+        epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait);
     if (ready < 0 && errno != EINTR) return "epoll wait: " + ErrorText(errno);
     for (int i = 0; i < ready; ++i) {
       const int fd = events[static_cast<size_t>(i)].data.fd;
@@ -90,8 +91,8 @@ bool RawEpollServer::Watch(int fd, uint32_t events) {
 }
 
 void RawEpollServer::Accept() {
-  // Out of descriptors, this returns and is called again at once until a connection closes: it costs
-  // CPU, and a benchmark that opens more than it may has failed anyway.
+  // Out of descriptors, this returns and is called again at once until a connection closes: it
+  // costs CPU, and a benchmark that opens more than it may has failed anyway.
   while (true) {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
@@ -112,10 +113,10 @@ void RawEpollServer::EchoUnfinished() {
   }
 }
 
-// Edge-triggered, which measured 1 to 2 % less CPU than level-triggered: no further event tells what
-// is still there, so the socket must be read until it is empty. A read that does not fill the buffer
-// says that without a second call, unless the end of the stream is behind it. One read a turn: a peer
-// that sends as fast as it is answered would hold up all others.
+// Edge-triggered, which measured 1 to 2 % less CPU than level-triggered: no further event tells
+// what is still there, so the socket must be read until it is empty. A read that does not fill the
+// buffer says that without a second call, unless the end of the stream is behind it. One read a
+// turn: a peer that sends as fast as it is answered would hold up all others.
 void RawEpollServer::Echo(int fd, bool may_hide_more) {
   Connection& connection = connections_[static_cast<size_t>(fd)];
   if (!connection.unsent.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ring itself is worth: the same echo server as a bare epoll loop on one thread, a read and
-// a write for each event.
+// What the ring itself is worth: the same echo server as a bare epoll loop on one thread, a read
+// and a write for each event.
 
 #ifndef BOBBIN_BENCH_ECHO_RAW_EPOLL_SERVER_H_
 #define BOBBIN_BENCH_ECHO_RAW_EPOLL_SERVER_H_

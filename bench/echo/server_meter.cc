@@ -42,7 +42,8 @@ void ForgetPeak() {
 }  // namespace
 
 void PrintServerReport(const ServerReport& report) {
-  std::printf("{\"backend\":\"%.*s\",\"requests\":%" PRIu64 ",\"cpu_us_per_request\":%.3f,"
+  std::printf("{\"backend\":\"%.*s\",\"requests\":%" PRIu64
+              ",\"cpu_us_per_request\":%.3f,"
               "\"connections_max\":%" PRIu64 ",\"resident_bytes_per_connection\":%" PRIu64
               ",\"bytes\":%" PRIu64 "}\n",
               static_cast<int>(report.backend.size()), report.backend.data(), report.requests,

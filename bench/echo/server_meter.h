@@ -43,7 +43,8 @@ class ServerMeter {
   void OnOpen() { connections_max_ = std::max(connections_max_, ++connections_); }
 
   void OnReceive(size_t bytes) {
-    if (requests_ == 0) [[unlikely]] StartCpu();
+    if (requests_ == 0) [[unlikely]]
+      StartCpu();
     ++requests_;
     bytes_ += bytes;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StopEvent: a descriptor that becomes readable when a raw server should end: at SIGTERM, at SIGINT,
-// or when its time is up. A descriptor, because a signal handler's flag could be set between the
-// check and the wait, and the server would then sleep on.
+// StopEvent: a descriptor that becomes readable when a raw server should end: at SIGTERM, at
+// SIGINT, or when its time is up. A descriptor, because a signal handler's flag could be set
+// between the check and the wait, and the server would then sleep on.
 
 #ifndef BOBBIN_BENCH_ECHO_STOP_EVENT_H_
 #define BOBBIN_BENCH_ECHO_STOP_EVENT_H_

@@ -15,9 +15,8 @@ namespace bobbin::internal {
 
 #if !(defined(__x86_64__) && defined(__linux__))
 [[gnu::noinline]] Thread* CurrentOrNull() noexcept { return bobbin_current_thread; }
-#endif
-
 [[gnu::noinline]] void SetCurrent(Thread* thread) noexcept { bobbin_current_thread = thread; }
+#endif
 
 [[gnu::noinline]] Thread& MakeCurrent() noexcept {
   OsThread& record = OsThread::Adopt();

@@ -2,24 +2,22 @@
 
 #include <bobbin/core/internal/dispatcher.h>
 
-#include <boost/context/detail/fcontext.hpp>
 #include <pthread.h>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 
+#include "core/src/context.h"
 #include "core/src/exception_state.h"
 #include "core/src/floating_point.h"
 #include "core/src/sanitizer.h"
 
 namespace bobbin::internal {
 
-namespace context = boost::context::detail;
-
 // The first frame of every stack.
 struct SwitchEntry {
-  [[noreturn]] BOBBIN_NO_SANITIZE_THREAD static void Enter(context::transfer_t from) noexcept {
-    *static_cast<void**>(from.data) = from.fctx;
+  [[noreturn]] BOBBIN_NO_SANITIZE_THREAD static void Enter(context::Arrival arrival) noexcept {
+    context::StoreLeaver(arrival);
     sanitizer::AfterSwitch(nullptr);
     // Whoever walks this stack stops here.
     __asm__ __volatile__(".cfi_undefined rip");
@@ -49,26 +47,6 @@ void Dispatcher::Bind() noexcept {
 void Dispatcher::Unbind() noexcept {
   BOBBIN_CHECK(&Current() == &home_, "only its own OS thread unbinds a carrier");
   SetCurrent(nullptr);
-}
-
-void Dispatcher::Suspend(Thread& self) noexcept {
-  BOBBIN_DCHECK(&Current() == &self && self.role() == Role::kVirtual, "suspend on a foreign stack");
-  Thread& next = PickNext(false);
-  if (&next != &self) SwitchFrom(self, next);
-}
-
-void Dispatcher::Yield(Thread& self) noexcept {
-  MakeReady(self);
-  Suspend(self);
-}
-
-uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
-  budget_ = static_cast<int32_t>(budget);
-  Thread& next = PickNext(false);
-  if (&next != &home_) SwitchFrom(home_, next);
-  const uint32_t used = budget - static_cast<uint32_t>(budget_ < 0 ? 0 : budget_);
-  counters_.switches.add(used);
-  return used;
 }
 
 inline Thread& Dispatcher::PopReady() noexcept {
@@ -102,38 +80,66 @@ inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
   SetCurrent(&task);
 }
 
-BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFrom(Thread& self,
-                                                                        Thread& next) noexcept {
-  // What the C++ runtime knows of this thread's exceptions goes with it.
-  auto* const globals = static_cast<ExceptionGlobals*>(exception_globals_);
-  ExceptionGlobals exceptions;
-  if (__builtin_expect(!globals->is_clear(), 0)) std::swap(exceptions, *globals);
+// The way nearly all switches go: nothing lives across the jump, so nothing is saved for it twice.
+BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::SwitchFrom(Thread& self, Thread& next) noexcept {
+  const auto* const globals = static_cast<const ExceptionGlobals*>(exception_globals_);
+  if (kIsSanitized || __builtin_expect(next.context_ == nullptr || !globals->is_clear(), 0)) {
+    return SwitchFromSlow(self, next);
+  }
+  SetCurrent(&next);
+  context::SwitchTo(next.context_, &self.context_);
+}
 
-  // A fresh task gets a stack, whose first frame is SwitchEntry.
-  void* target = next.context_;
-  if (target == nullptr) {
-    const Stack stack = stacks_.Take();
-    const StackPool& pool = stacks_.pool();
-    sanitizer::StackInUse(pool.LimitOf(stack), pool.BytesOf(stack));
-    target = context::make_fcontext(pool.TopOf(stack), pool.BytesOf(stack), &SwitchEntry::Enter);
-#if defined(__SANITIZE_THREAD__)
-    next.sanitizer_context_ = __tsan_create_fiber(0);
-#endif
-    Begin(static_cast<Task&>(next), stack);
+void Dispatcher::Suspend(Thread& self) noexcept {
+  BOBBIN_DCHECK(&Current() == &self && self.role() == Role::kVirtual, "suspend on a foreign stack");
+  Thread& next = PickNext(false);
+  if (&next != &self) SwitchFrom(self, next);
+}
+
+void Dispatcher::Yield(Thread& self) noexcept {
+  MakeReady(self);
+  Suspend(self);
+}
+
+uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
+  budget_ = static_cast<int32_t>(budget);
+  Thread& next = PickNext(false);
+  if (&next != &home_) SwitchFrom(home_, next);
+  const uint32_t used = budget - static_cast<uint32_t>(budget_ < 0 ? 0 : budget_);
+  counters_.switches.add(used);
+  return used;
+}
+
+BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(
+    Thread& self, Thread& next) noexcept {
+  // What the C++ runtime knows of this thread's exceptions goes with it.
+  ExceptionGlobals exceptions;
+  std::swap(exceptions, *static_cast<ExceptionGlobals*>(exception_globals_));
+  if (next.context_ == nullptr) {
+    Begin(static_cast<Task&>(next), PrepareStack(next));
   } else {
     SetCurrent(&next);
   }
 
   [[maybe_unused]] void* fake_stack = nullptr;
   AnnounceSwitch(&fake_stack, next);
-  const context::transfer_t from = context::jump_fcontext(target, &self.context_);
+  context::SwitchTo(next.context_, &self.context_);
   sanitizer::AfterSwitch(fake_stack);
-  *static_cast<void**>(from.data) = from.fctx;
 
   // The carrier may be another one now.
-  if (__builtin_expect(!exceptions.is_clear(), 0)) {
-    std::swap(exceptions, *static_cast<ExceptionGlobals*>(self.dispatcher()->exception_globals_));
-  }
+  std::swap(exceptions, *static_cast<ExceptionGlobals*>(self.dispatcher()->exception_globals_));
+}
+
+// A stack for a fresh task, with SwitchEntry as its first frame.
+BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) noexcept {
+  const Stack stack = stacks_.Take();
+  const StackPool& pool = stacks_.pool();
+  sanitizer::StackInUse(pool.LimitOf(stack), pool.BytesOf(stack));
+  fresh.context_ = context::Make(pool.TopOf(stack), pool.BytesOf(stack), &SwitchEntry::Enter);
+#if defined(__SANITIZE_THREAD__)
+  fresh.sanitizer_context_ = __tsan_create_fiber(0);
+#endif
+  return stack;
 }
 
 BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::AnnounceSwitch(
@@ -157,7 +163,7 @@ BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::LeaveForGood(Stack 
   stacks_.Give(stack);
   SetCurrent(&next);
   AnnounceSwitch(nullptr, next);
-  context::jump_fcontext(next.context_, &ended_context_);
+  context::SwitchTo(next.context_, &ended_context_);
   __builtin_unreachable();
 }
 

@@ -33,7 +33,16 @@
 #define BOBBIN_NO_SANITIZE_THREAD
 #endif
 
-namespace bobbin::internal::sanitizer {
+namespace bobbin::internal {
+
+// Whether every switch must be announced.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
+namespace sanitizer {
 
 // Announces the switch to the stack [bottom, bottom + bytes). `save` keeps the leaver's fake stack, or is
 // null when the leaver will not be continued.
@@ -63,6 +72,8 @@ inline void StackInUse([[maybe_unused]] const char* bottom, [[maybe_unused]] siz
 #endif
 }
 
-}  // namespace bobbin::internal::sanitizer
+}  // namespace sanitizer
+
+}  // namespace bobbin::internal
 
 #endif  // BOBBIN_CORE_SRC_SANITIZER_H_

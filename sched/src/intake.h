@@ -26,7 +26,9 @@ class Intake {
  public:
   void Push(Task& task) noexcept {
     SpinLockHolder hold(lock_);
-    tasks_.PushBack(task);
+    task.link_ = nullptr;
+    *(first_ == nullptr ? &first_ : &last_->link_) = &task;
+    last_ = &task;
     // Sequentially consistent: the first half of the handshake with a carrier that is about to sleep.
     count_.store(count_.load(std::memory_order_relaxed) + 1);  // relaxed: the lock guards the sum.
   }
@@ -34,10 +36,11 @@ class Intake {
   Task* Pop() noexcept {
     if (!has_any()) return nullptr;
     SpinLockHolder hold(lock_);
-    Task* const task = tasks_.PopFront();
+    Task* const task = first_;
+    if (task == nullptr) return nullptr;
+    first_ = task->link_;
     // relaxed: the lock guards the sum, and a reader that sees it late looks again.
-    if (task != nullptr) count_.store(count_.load(std::memory_order_relaxed) - 1,
-                                      std::memory_order_relaxed);  // relaxed: as above.
+    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     return task;
   }
 
@@ -49,7 +52,9 @@ class Intake {
 
  private:
   SpinLock lock_;
-  IntrusiveList<Task> tasks_ ABSL_GUARDED_BY(lock_);
+  // Linked by Task::link_: a new task is in no inbox, and its other link may be its group's.
+  Task* first_ ABSL_GUARDED_BY(lock_) = nullptr;
+  Task* last_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::atomic<size_t> count_{0};  // Written under the lock; read by carriers.
 };
 

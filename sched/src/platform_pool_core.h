@@ -6,22 +6,22 @@
 //
 // States of a thread
 //
-//   free       its place is empty, or holds a thread that has ended and waits to be joined
-//   coming     will look at the queue without anybody's doing: it starts, was woken, or has just run a
-//              task
+//   free       its place is empty, or holds a thread that has ended and is yet to be joined
+//   coming     will look at the queue by itself: it starts, was woken, or has just run a task
 //   idle       waits to be woken
 //   busy       runs a task
 //
 // Rule. The queue may hold `queue_max` tasks, and one more for each coming thread.
-// Rule. Whoever queues a task sees to it that there are as many coming threads as queued tasks, if it can
-//       claim an idle one or start one.
+// Rule. Whoever queues a task sees to it that there are as many coming threads as queued tasks,
+//       while it can claim an idle one or start one.
 //
-// Why no task is forgotten. Both rules and the look of a coming thread are under one lock. A thread turns
-// idle only when it has found the queue empty under it, and a task that is then queued finds it among the
-// idle. A thread ends only in the same way; if it was the last, the next task starts another.
+// Why no task is forgotten. Both rules and the look of a coming thread are under one lock. A thread
+// turns idle only when it has found the queue empty under it, and a task that is then queued finds
+// it among the idle. A thread ends only in the same way; if it was the last, the next task starts
+// another.
 //
-// The threads that wait longest stay idle longest (last in, first out), so that a light load is carried by
-// a few warm threads and the others reach their keep-alive.
+// The thread that turned idle last is woken first, so that a light load is carried by a few warm
+// threads and the others reach their keep-alive.
 //
 //   Called from   as each member says.
 //   Suspends      Shutdown. A platform thread of the pool blocks while it is idle.
@@ -30,6 +30,7 @@
 #ifndef BOBBIN_SCHED_SRC_PLATFORM_POOL_CORE_H_
 #define BOBBIN_SCHED_SRC_PLATFORM_POOL_CORE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -70,16 +71,17 @@ class PoolTask : public IntrusiveLink {
  private:
   friend class PlatformPoolCore;
   MonotonicTime offered_at_;
+  uint64_t number_ = 0;  // Unique in its pool, unlike its address.
 };
 
 // What has become of an offered task.
-enum class [[nodiscard]] Offered : uint8_t {
-  kAccepted,     // Run and Finish, or Discard, will be called.
-  kRunByCaller,  // The calling thread owes it Run and Finish.
-  kRefused,      // Nothing will be called.
-  kDropped,      // Nothing will be called; and its submitter need not know.
-  kNoThread,     // Nothing will be called; the system gave no thread.
-  kShutDown,     // Nothing will be called.
+enum class [[nodiscard]] Offered : uint8_t{
+    kAccepted,     // Run and Finish, or Discard, will be called.
+    kRunByCaller,  // The calling thread owes it Run and Finish.
+    kRefused,      // Nothing will be called.
+    kDropped,      // Nothing will be called; and its submitter need not know.
+    kNoThread,     // Nothing will be called; the system gave no thread.
+    kShutDown,     // Nothing will be called.
 };
 
 class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
@@ -100,12 +102,23 @@ class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
   const std::string& name() const noexcept { return options_.name; }
   PlatformPoolStatistics Statistics() const noexcept;
 
+  bool is_shut_down() const noexcept;
+
   // --- Not from threads of the pool.
 
   absl::Status Shutdown();
 
  private:
   using TaskList = IntrusiveList<PoolTask>;
+
+  // What a busy thread is at, for whoever asks who is stuck.
+  struct Business {
+    MonotonicTime since;
+    bool has_caller = false;
+    Role caller_role = Role::kForeign;
+    uint64_t caller_id = 0;
+    std::array<char, 48> caller_name{};  // Cut; ends with a zero.
+  };
 
   // A place for one OS thread.
   struct PoolThread {
@@ -114,28 +127,22 @@ class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
     std::string name;
     OsThreadHandle handle;  // Its starter's while is_being_started; else under the lock.
     State state = State::kFree;
-    // The handle is yet to be stored: the place cannot be given to another thread.
+    // The handle is yet to be stored: until then the thread does not end for want of work.
     bool is_being_started = false;
     Waiter* waiter = nullptr;  // While it is idle.
-
-    // While it is busy: since when and for whom.
-    static constexpr size_t kCallerNameBytes = 48;
-    MonotonicTime busy_since;
-    bool has_caller = false;
-    Role caller_role = Role::kForeign;
-    uint64_t caller_id = 0;
-    char caller_name[kCallerNameBytes] = {};
+    Business business;         // While it is busy.
   };
 
   // What a pool's thread does from its first line to its last.
   void Serve(PoolThread& self) noexcept;
   // The next task, or null: then the thread ends.
   PoolTask* NextTask(PoolThread& self) noexcept;
-  // Waits until it is claimed or, with `is_bounded`, its keep-alive has passed.
-  void AwaitClaim(PoolThread& self, Waiter& waiter, Phase phase) noexcept;
+  // Blocks until an idle thread is claimed: true; or, with `is_excess`, until its keep-alive has
+  // passed.
+  bool AwaitClaim(PoolThread& self, Waiter& waiter, bool is_excess) noexcept;
   void Begin(PoolThread& self, PoolTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CountFinished(PoolThread& self) noexcept;
-  void Leave(PoolThread& self, WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void End(PoolThread& self, WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   // Makes an idle thread a coming one, to be dispatched by the caller; false if there is none.
   bool ClaimIdle(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -143,8 +150,11 @@ class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
   PoolThread* ReserveThread() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Starts the thread of a reserved place; false if the system refused.
   bool StartThread(PoolThread& thread) noexcept;
-  // Undoes ReserveThread. What nobody is left to run is moved to `stranded`.
-  void GiveUpThread(PoolThread& thread, TaskList& stranded) noexcept;
+  // Undoes ReserveThread, and drops what nobody is left to run. True if task `number` was among
+  // that: it is then the caller's again.
+  bool GiveUpThread(PoolThread& thread, uint64_t number) noexcept;
+  // A task for which there is neither a thread nor room. kAccepted: `oldest` made room for it.
+  Offered Reject(PoolTask*& oldest) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   void PushBack(PoolTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   PoolTask* PopFront() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -169,6 +179,7 @@ class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
   std::vector<PoolThread*> idle_ ABSL_GUARDED_BY(lock_);  // The last one waits shortest.
   TaskList queue_ ABSL_GUARDED_BY(lock_);
   size_t queued_ ABSL_GUARDED_BY(lock_) = 0;
+  uint64_t last_number_ ABSL_GUARDED_BY(lock_) = 0;
   size_t threads_ ABSL_GUARDED_BY(lock_) = 0;   // Places that are not free.
   size_t coming_ ABSL_GUARDED_BY(lock_) = 0;    // Those of them that are coming.
   size_t starters_ ABSL_GUARDED_BY(lock_) = 0;  // Places that are being started.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/sched/run_blocking.h>
-
 #include <bobbin/core/check.h>
 #include <bobbin/core/role.h>
+#include <bobbin/sched/run_blocking.h>
 
 #include "sched/src/current_runtime.h"
 

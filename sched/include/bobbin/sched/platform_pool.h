@@ -2,30 +2,33 @@
 //
 // PlatformPool: OS threads for calls that block. RunBlocking: one such call, from anywhere.
 //
-// SQLite, files, getaddrinfo, fsync, a C library that waits: they belong here, never on a carrier. A
-// virtual thread that calls RunBlocking parks; its carrier goes on with others. Give each kind of
+// SQLite, files, getaddrinfo, fsync, a C library that waits: they belong here, never on a carrier.
+// A virtual thread that calls RunBlocking parks; its carrier goes on with others. Give each kind of
 // blocking work a pool of its own, so that one that is stuck does not hold up the others.
 //
 // Growth. A task goes to an idle thread, if there is one; else it starts a thread while there are
-// fewer than `threads`; else it is queued; when the queue is full it starts a thread while there are
-// fewer than `threads_max`; else the rejection policy decides. Tasks start in the order they came.
-// Threads above `threads` end after `keep_alive` without work.
+// fewer than `threads`; else it is queued; when the queue is full it starts a thread while there
+// are fewer than `threads_max`; else the rejection policy decides. Tasks start in the order they
+// came. Threads above `threads` end after `keep_alive` without work.
 //
-// A body that calls RunBlocking of its own pool runs the inner body itself: it may block, and waiting
-// for another thread of the same pool could be waiting for ever. A body that waits for a virtual
-// thread which in turn needs this pool can still wait for ever: give it a deadline, or another pool.
+// A body that calls RunBlocking of its own pool runs the inner body itself: it may block, and
+// waiting for another thread of the same pool could be waiting for ever. A body that waits for a
+// virtual thread which in turn needs this pool can still wait for ever: give it a deadline, or
+// another pool.
 //
-//   Called from   virtual, platform and foreign threads; Submit and Statistics: any thread. Shutdown and
-//                 the destructor: not from a thread of the pool itself.
-//   Suspends      RunBlocking, until the body has run. Shutdown and the destructor, until the threads
-//                 have ended or the budget is spent. Submit never.
-//   Cancellation  A caller that is to stop while its body is still queued takes it back, so that it never
-//                 runs, and returns CANCELLED or DEADLINE_EXCEEDED. A body that runs is always waited
-//                 for, since it may use the caller's stack. Shutdown and the destructor ignore it.
-//   Errors        RESOURCE_EXHAUSTED: rejected, dropped by kDiscardOldest, or the system gives no thread.
-//                 UNAVAILABLE: shut down. The body's own status is returned, its exception rethrown.
-//   Lifetime      Shutdown, and the destructor, run what is queued and join the threads. A body that does
-//                 not return within the budget is named and its thread abandoned.
+//   Called from   virtual, platform and foreign threads; Submit and Statistics: any thread.
+//                 Shutdown and the destructor: not from a thread of the pool itself.
+//   Suspends      RunBlocking, until the body has run. Shutdown and the destructor, until the
+//                 threads have ended or the budget is spent. Submit never.
+//   Cancellation  A caller that is to stop while its body is still queued takes it back, so that it
+//                 never runs, and returns CANCELLED or DEADLINE_EXCEEDED. A body that runs is
+//                 always waited for, since it may use the caller's stack. Shutdown and the
+//                 destructor ignore it.
+//   Errors        RESOURCE_EXHAUSTED: rejected, dropped by kDiscardOldest, or the system gives no
+//                 thread. UNAVAILABLE: shut down. The body's own status is returned, its exception
+//                 rethrown.
+//   Lifetime      Shutdown, and the destructor, run what is queued and join the threads. A body
+//                 that does not return within the budget is named and its thread abandoned.
 //   Cost          A round trip is two wakes between OS threads. A new thread: some 35 us.
 //
 // Example:
@@ -53,10 +56,14 @@ namespace bobbin {
 
 // What happens to a task for which there is neither a thread nor room in the queue.
 enum class Rejection : uint8_t {
-  kAbort,          // It is refused: RESOURCE_EXHAUSTED.
-  kCallerRuns,     // The calling thread runs it, if it may block; a virtual thread is refused instead.
-  kDiscard,        // It is dropped: Submit says OK, RunBlocking RESOURCE_EXHAUSTED.
-  kDiscardOldest,  // The oldest queued task is dropped, and this one queued. Refused if none is queued.
+  // It is refused: RESOURCE_EXHAUSTED.
+  kAbort,
+  // The calling thread runs it, if it may block; a virtual thread is refused instead.
+  kCallerRuns,
+  // It is dropped: Submit says OK, RunBlocking RESOURCE_EXHAUSTED.
+  kDiscard,
+  // The oldest queued task is dropped, and this one queued. Refused if none is queued.
+  kDiscardOldest,
 };
 
 struct PlatformPoolOptions {
@@ -81,8 +88,8 @@ struct PlatformPoolStatistics {
   uint64_t completed = 0;      // Bodies that a thread of the pool has run.
   uint64_t ran_by_caller = 0;  // By kCallerRuns.
   uint64_t rejected = 0;       // Refused for want of room.
-  uint64_t discarded = 0;      // Dropped by kDiscard, by kDiscardOldest or at the end of a shutdown.
-  uint64_t taken_back = 0;     // By callers that were to stop.
+  uint64_t discarded = 0;   // Dropped by kDiscard, by kDiscardOldest or at the end of a shutdown.
+  uint64_t taken_back = 0;  // By callers that were to stop.
   std::chrono::nanoseconds wait_total{0};  // From being queued to being begun, added up.
   std::chrono::nanoseconds run_total{0};   // Of completed bodies.
 };
@@ -99,25 +106,20 @@ class PlatformPool {
   // Shuts down, if that has not been done, and prints to standard error who is left.
   ~PlatformPool();
 
-  // Runs `body` on a platform thread and returns what it returned: a T as StatusOr<T>, nothing as Status;
-  // a Status or StatusOr as it is.
+  // Runs `body` on a platform thread and returns what it returned: a T as StatusOr<T>, nothing as
+  // Status; a Status or StatusOr as it is.
   template <typename F>
   internal::BlockingResult<F> RunBlocking(F&& body) {
     using Function = std::remove_reference_t<F>;
     struct Call {
+      static void Produce(void* call) { static_cast<Call*>(call)->outcome.Produce(); }
+      static void Run(void* call) {
+        static_cast<Call*>(call)->exception = CaptureException(&Produce, call);
+      }
       internal::BlockingOutcome<Function> outcome;
       std::exception_ptr exception;
     } call{internal::BlockingOutcome<Function>(body), nullptr};
-    const absl::Status ran = internal::RunAndWait(*core_, {
-        .run = [](void* argument) {
-          Call& self = *static_cast<Call*>(argument);
-          self.exception = CaptureException(
-              [](void* outcome) {
-                static_cast<internal::BlockingOutcome<Function>*>(outcome)->Produce();
-              },
-              &self.outcome);
-        },
-        .argument = &call});
+    const absl::Status ran = internal::RunAndWait(*core_, {.run = &Call::Run, .argument = &call});
     if (!ran.ok()) return ran;
     if (call.exception != nullptr) std::rethrow_exception(std::move(call.exception));
     return std::move(call.outcome).Take();
@@ -126,9 +128,9 @@ class PlatformPool {
   // Queues `body` and returns at once. An exception out of it ends the process.
   absl::Status Submit(absl::AnyInvocable<void() &&> body);
 
-  // Refuses new tasks, runs what is queued, joins the threads. DEADLINE_EXCEEDED, naming them, when bodies
-  // were still running at the end of the budget: what was still queued is then dropped. Called again, it
-  // returns the first call's result.
+  // Refuses new tasks, runs what is queued, joins the threads. DEADLINE_EXCEEDED, naming them, when
+  // bodies were still running at the end of the budget: what was still queued is then dropped.
+  // Called again, it returns the first call's result.
   absl::Status Shutdown();
 
   const std::string& name() const;

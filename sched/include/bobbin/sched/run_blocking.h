@@ -2,14 +2,14 @@
 //
 // RunBlocking: one call that blocks, without a pool of your own.
 //
-// A virtual thread's body runs on its runtime's default pool (named "blocking"), and the virtual thread
-// parks meanwhile. A platform or foreign thread may block: it runs the body itself. For work of one kind
-// that may pile up, make a PlatformPool, so that it cannot hold up other kinds.
+// A virtual thread's body runs on its runtime's default pool (named "blocking"), and the virtual
+// thread parks meanwhile. A platform or foreign thread may block: it runs the body itself. For work
+// of one kind that may pile up, make a PlatformPool, so that it cannot hold up other kinds.
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      a virtual thread, until the body has run.
-//   Cancellation  as PlatformPool::RunBlocking. A thread that runs the body itself first looks whether it
-//                 is to stop.
+//   Cancellation  as PlatformPool::RunBlocking. A thread that runs the body itself first looks
+//                 whether it is to stop.
 //   Errors        as PlatformPool::RunBlocking.
 //   Cost          a round trip between two OS threads; on a thread that may block, a call.
 //

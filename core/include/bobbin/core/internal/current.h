@@ -35,9 +35,21 @@ inline Thread* CurrentOrNull() noexcept {
   return thread;
 }
 
+// Makes `thread` the calling OS thread's current one: at each switch, by the dispatcher.
+inline void SetCurrent(Thread* thread) noexcept {
+  Thread** offset;
+  __asm__ __volatile__(
+      "movq bobbin_current_thread@gottpoff(%%rip), %0\n\t"
+      "movq %1, %%fs:(%0)"
+      : "=&r"(offset)
+      : "r"(thread)
+      : "memory");
+}
+
 #else
 
 Thread* CurrentOrNull() noexcept;
+void SetCurrent(Thread* thread) noexcept;
 
 #endif
 
@@ -45,9 +57,6 @@ inline Thread& Current() noexcept {
   Thread* const thread = CurrentOrNull();
   return __builtin_expect(thread != nullptr, 1) ? *thread : MakeCurrent();
 }
-
-// Makes `thread` the calling OS thread's current one: at each switch, by the dispatcher.
-void SetCurrent(Thread* thread) noexcept;
 
 }  // namespace bobbin::internal
 

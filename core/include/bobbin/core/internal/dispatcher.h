@@ -110,6 +110,8 @@ class Dispatcher {
   Thread& PopReady() noexcept;
   // Leaves `self` and continues with `next`; returns when somebody continues `self`.
   void SwitchFrom(Thread& self, Thread& next) noexcept;
+  void SwitchFromSlow(Thread& self, Thread& next) noexcept;
+  Stack PrepareStack(Thread& fresh) noexcept;
   // Makes `task` the one that runs on `stack` from now on.
   void Begin(Task& task, Stack stack) noexcept;
   // What a stack does from its first line to its last: run a task, then fresh ones as long as they are

@@ -110,6 +110,7 @@ class Task final : public Thread, public IntrusiveLink {
  private:
   friend class Dispatcher;
   friend class Inbox;
+  friend class Intake;
   friend class TaskPool;
   friend class TaskCache;
 
@@ -126,7 +127,7 @@ class Task final : public Thread, public IntrusiveLink {
   Outcome& outcome() noexcept { return *std::launder(reinterpret_cast<Outcome*>(storage_)); }
   Outcome TakeOutcome() noexcept;
 
-  Task* link_ = nullptr;  // In an inbox, or in a list of free blocks.
+  Task* link_ = nullptr;  // In an intake, in an inbox, or in a list of free blocks.
   std::atomic<uint32_t> attention_{0};  // See above: written by any thread.
   WordLock<uint32_t, 1> ending_{0};     // See above.
   uint64_t id_ = 0;

@@ -25,14 +25,15 @@ class PlatformPoolCore;
 // Whether a full queue may turn a task away.
 enum class Admission : uint8_t {
   kBounded,
-  kAlways,  // For work that others wait for already, such as giving back what a pool's caller holds.
+  kAlways,  // For work that others wait for already, such as giving back what a pool's caller
+            // holds.
 };
 
 struct BlockingCall {
   // On a platform thread.
   void (*run)(void* argument) = nullptr;
-  // On the caller's thread, once, when the caller is to stop while `run` runs: asks it to end early. Null:
-  // there is no way to ask.
+  // On the caller's thread, once, when the caller is to stop while `run` runs: asks it to end
+  // early. Null: there is no way to ask.
   void (*request_stop)(void* argument) = nullptr;
   void* argument = nullptr;
   Admission admission = Admission::kBounded;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Yielding among virtual threads of one carrier. One iteration is one yield of one of them.
+
+#include "benchmark/benchmark.h"
+
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/task_group.h>
+
+#include "bench/support/on_virtual_thread.h"
+
+namespace bobbin::bench {
+namespace {
+
+void MeasureYield(benchmark::State& state, int threads) {
+  OnVirtualThread([&state, threads] {
+    int begun = 1;
+    bool is_over = false;
+    TaskGroup others;
+    for (int i = 1; i < threads; ++i) {
+      others.Spawn([&begun, &is_over] {
+        ++begun;
+        while (!is_over) Yield();
+      });
+    }
+    while (begun < threads) Yield();
+
+    // A yield returns when each of the others has yielded once.
+    const int rounds = threads < 1000 ? 1000 : 1;
+    while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(threads) * rounds)) {
+      for (int i = 0; i < rounds; ++i) Yield();
+    }
+    is_over = true;
+    BOBBIN_CHECK(others.Wait().ok(), "yielding cannot fail");
+  });
+}
+
+void Yield2(benchmark::State& state) { MeasureYield(state, 2); }
+BENCHMARK(Yield2)->Name("Yield/2");
+
+void Yield10000(benchmark::State& state) { MeasureYield(state, 10'000); }
+BENCHMARK(Yield10000)->Name("Yield/10000");
+
+}  // namespace
+}  // namespace bobbin::bench

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/io/address.h>
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/status.h>
+
+namespace bobbin::io {
+
+namespace {
+
+absl::Status Wrong(std::string_view text, std::string_view why) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument, fmt::format("address {}: {}", text, why));
+}
+
+// A decimal number that fills all of `text`.
+template <typename T>
+std::optional<T> ParseNumber(std::string_view text) {
+  T number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+// The number of the interface that is called or numbered `scope`; 0 if there is none.
+uint32_t ParseScope(const std::string& scope) {
+  if (const std::optional<uint32_t> number = ParseNumber<uint32_t>(scope)) return *number;
+  return if_nametoindex(scope.c_str());
+}
+
+}  // namespace
+
+SocketAddress::SocketAddress() {
+  std::memset(&address_, 0, sizeof(address_));
+  address_.v4.sin_family = AF_INET;
+}
+
+absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == text.npos) return Wrong(text, "no port; write host:port");
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+    if (host.find(':') == host.npos) return Wrong(text, "brackets are for IPv6");
+  } else if (host.find(':') != host.npos) {
+    return Wrong(text, "an IPv6 host stands in brackets: [::1]:80");
+  }
+  const std::optional<uint16_t> port = ParseNumber<uint16_t>(text.substr(colon + 1));
+  if (!port) return Wrong(text, "the port is not a number from 0 to 65535");
+  return Parse(host, *port);
+}
+
+absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view host, uint16_t port) {
+  SocketAddress address;
+  const size_t percent = host.find('%');
+  const std::string digits(host.substr(0, percent));
+  if (percent == host.npos &&
+      inet_pton(AF_INET, digits.c_str(), &address.address_.v4.sin_addr) == 1) {
+    address.address_.v4.sin_port = htons(port);
+    return address;
+  }
+
+  std::memset(&address.address_, 0, sizeof(address.address_));
+  if (inet_pton(AF_INET6, digits.c_str(), &address.address_.v6.sin6_addr) != 1) {
+    return Wrong(host, "not a numeric IPv4 or IPv6 address");
+  }
+  address.address_.v6.sin6_family = AF_INET6;
+  address.address_.v6.sin6_port = htons(port);
+  if (percent != host.npos) {
+    address.address_.v6.sin6_scope_id = ParseScope(std::string(host.substr(percent + 1)));
+    if (address.address_.v6.sin6_scope_id == 0) return Wrong(host, "no such interface");
+  }
+  return address;
+}
+
+absl::StatusOr<SocketAddress> SocketAddress::FromSockaddr(const sockaddr* address,
+                                                          socklen_t bytes) {
+  SocketAddress copy;
+  if (bytes >= sizeof(sockaddr_in) && address->sa_family == AF_INET) {
+    std::memcpy(&copy.address_.v4, address, sizeof(sockaddr_in));
+  } else if (bytes >= sizeof(sockaddr_in6) && address->sa_family == AF_INET6) {
+    std::memcpy(&copy.address_.v6, address, sizeof(sockaddr_in6));
+  } else {
+    return MakeStatus(absl::StatusCode::kInvalidArgument, "address: neither IPv4 nor IPv6");
+  }
+  return copy;
+}
+
+std::string SocketAddress::ToString() const {
+  char host[INET6_ADDRSTRLEN] = {};
+  if (!is_ipv6()) {
+    inet_ntop(AF_INET, &address_.v4.sin_addr, host, sizeof(host));
+    return fmt::format("{}:{}", host, port());
+  }
+  inet_ntop(AF_INET6, &address_.v6.sin6_addr, host, sizeof(host));
+  const uint32_t scope = address_.v6.sin6_scope_id;
+  if (scope == 0) return fmt::format("[{}]:{}", host, port());
+  char name[IF_NAMESIZE] = {};
+  if (if_indextoname(scope, name) == nullptr) return fmt::format("[{}%{}]:{}", host, scope, port());
+  return fmt::format("[{}%{}]:{}", host, name, port());
+}
+
+uint16_t SocketAddress::port() const {
+  return ntohs(is_ipv6() ? address_.v6.sin6_port : address_.v4.sin_port);
+}
+
+bool operator==(const SocketAddress& a, const SocketAddress& b) {
+  if (a.family() != b.family() || a.port() != b.port()) return false;
+  if (!a.is_ipv6()) return a.address_.v4.sin_addr.s_addr == b.address_.v4.sin_addr.s_addr;
+  return a.address_.v6.sin6_scope_id == b.address_.v6.sin6_scope_id &&
+         std::memcmp(&a.address_.v6.sin6_addr, &b.address_.v6.sin6_addr, sizeof(in6_addr)) == 0;
+}
+
+}  // namespace bobbin::io

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits: the bounds of io, each with its reason.
+
+#ifndef BOBBIN_IO_SRC_LIMITS_H_
+#define BOBBIN_IO_SRC_LIMITS_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace bobbin::io::internal {
+
+// A ring that the kernel has no memory for is asked for again with half the size, down to this.
+inline constexpr uint32_t kRingEntriesMin = 4;
+
+// How often a poll enters the kernel again because it left deferred work: it runs some 20 items an
+// enter. Past that, virtual threads run first.
+inline constexpr int kPollRoundsMax = 8;
+
+// The most one operation moves: the kernel takes a 32-bit length and moves less than 2 GiB.
+inline constexpr size_t kTransferBytesMax = size_t{1} << 30;
+
+// Connections that a listener accepts ahead of those who ask for them: at the first number it stops,
+// so that the kernel's backlog holds the peers back; at the second it goes on. The first bound is
+// soft, for the kernel may deliver what it had ready before it sees the stop.
+inline constexpr size_t kAcceptedMax = 256;
+inline constexpr size_t kAcceptedResume = 64;
+
+// How long an acceptor lets pass after the process ran out of descriptors or memory. Not tuned.
+inline constexpr std::chrono::milliseconds kAcceptPause{10};
+
+}  // namespace bobbin::io::internal
+
+#endif  // BOBBIN_IO_SRC_LIMITS_H_

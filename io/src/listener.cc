@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "io/src/listener.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <bobbin/core/check.h>
+#include <bobbin/sched/sleep.h>
+
+#include "io/src/blocking.h"
+#include "io/src/error.h"
+#include "io/src/io_poller.h"
+#include "io/src/limits.h"
+
+namespace bobbin::io::internal {
+
+using bobbin::internal::Current;
+using bobbin::internal::SpinLockHolder;
+using bobbin::internal::Thread;
+using bobbin::internal::Waiter;
+using bobbin::internal::Wake;
+using bobbin::internal::WakeList;
+
+namespace {
+
+// The process, or the system, is out of something: asking again at once would spin.
+bool IsShortage(int64_t result) {
+  return result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM;
+}
+
+// The trouble of one connection, which is gone; the next one may be well. accept(2) lists them.
+bool IsOfOneConnection(int64_t result) {
+  switch (-result) {
+    case ECONNABORTED:
+    case EINTR:
+    case EAGAIN:
+    case EPERM:
+    case EPROTO:
+    case ENOPROTOOPT:
+    case EOPNOTSUPP:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// --- Threads that want a connection
+
+absl::StatusOr<FileDescriptor> Listener::Accept() {
+  Thread& self = Current();
+  self.CheckMayWait();
+  if (self.ShouldStop()) return self.StopStatus();
+  if (!Enter()) return ClosedError("accept");
+  absl::StatusOr<int64_t> result = Attempt(self);
+  while (result.ok() && (*result == kRetry || *result == kPause || IsOfOneConnection(*result))) {
+    const absl::Status status = *result == kPause ? Pause() : absl::OkStatus();
+    if (!status.ok()) {
+      result = status;
+    } else {
+      result = Attempt(self);
+    }
+  }
+  Leave();
+  if (!result.ok()) return std::move(result).status();
+  if (*result >= 0) return FileDescriptor(static_cast<int>(*result));
+  if (*result == kClosed) return ClosedError("accept");
+  return SocketError(static_cast<int>(-*result), "accept");
+}
+
+absl::StatusOr<int64_t> Listener::Attempt(Thread& self) {
+  if (self.ShouldStop()) return self.StopStatus();
+  const bool is_virtual = self.role() == Role::kVirtual;
+  Waiter waiter;
+  int fd = -1;
+  bool starts_ring = false;
+  bool asks_itself = false;
+  {
+    SpinLockHolder hold(lock_);
+    if (is_closing_) return kClosed;
+    if (!queued_.empty()) {
+      fd = queued_.front();
+      queued_.pop_front();
+    }
+    if (acceptor_ == Acceptor::kNobody && is_virtual && queued_.size() <= kAcceptedResume) {
+      acceptor_ = Acceptor::kRing;
+      ++users_;
+      starts_ring = true;
+    } else if (acceptor_ == Acceptor::kNobody && !is_virtual && fd < 0) {
+      acceptor_ = Acceptor::kOsThread;
+      asks_itself = true;
+    }
+    if (fd < 0 && !asks_itself) waiters_.PushBack(waiter);
+  }
+  if (starts_ring) CurrentIoPoller().Start(*this);
+  if (fd >= 0) return fd;
+  if (asks_itself) return AskBlocking(self);
+
+  const Wake wake = waiter.Park();
+  if (wake == Wake::kNotified) return waiter.amount;
+  SpinLockHolder hold(lock_);
+  waiters_.Forget(waiter);
+  return Thread::StatusOf(wake);
+}
+
+absl::StatusOr<int64_t> Listener::AskBlocking(Thread& self) {
+  BlockingResult result = BlockingAccept(self, fd());
+  SpinLockHolder hold(lock_);
+  acceptor_ = Acceptor::kNobody;
+  if (!result.stop.ok()) return std::move(result.stop);
+  if (result.value >= 0) return result.value;
+  if (is_closing_) return kClosed;
+  if (!IsShortage(result.value)) return result.value;
+  acceptor_ = Acceptor::kPausing;
+  return kPause;
+}
+
+absl::Status Listener::Pause() {
+  const absl::Status status = SleepFor(kAcceptPause);
+  SpinLockHolder hold(lock_);
+  acceptor_ = Acceptor::kNobody;
+  return status;
+}
+
+// --- The ring
+
+void Listener::OnAccept(int32_t result, bool is_last) noexcept {
+  IoPoller& ring = *poller();  // Once nobody is the acceptor, another carrier may start the record.
+  WakeList woken;
+  int stranger = -1;
+  bool must_stop = false;
+  bool must_start = false;
+  {
+    SpinLockHolder hold(lock_);
+    if (result >= 0) stranger = Deliver(result, woken);
+    if (is_last) {
+      must_start = NextAcceptor(result, !ring.is_stopping(), woken);
+    } else if (acceptor_ == Acceptor::kRing && queued_.size() >= kAcceptedMax) {
+      acceptor_ = Acceptor::kStopping;
+      must_stop = true;
+    }
+  }
+  woken.Dispatch();
+  if (stranger >= 0) ::close(stranger);
+  if (must_stop) ring.Cancel(*this);
+  if (must_start) {
+    ring.Start(*this);
+  } else if (is_last) {
+    Drop(1, false);
+  }
+}
+
+int Listener::Deliver(int fd, WakeList& woken) {
+  if (is_closing_) return fd;
+  if (Waiter* const waiter = waiters_.ClaimFront()) {
+    waiter->amount = fd;
+    woken.Add(*waiter);
+  } else {
+    queued_.push_back(fd);
+  }
+  return -1;
+}
+
+bool Listener::NextAcceptor(int32_t result, bool may_start, WakeList& woken) {
+  acceptor_ = Acceptor::kNobody;
+  if (is_closing_) return false;
+  if (IsShortage(result)) {
+    if (TellFirst(kPause, woken)) acceptor_ = Acceptor::kPausing;
+    return false;
+  }
+  if (result < 0 && result != -ECANCELED && !IsOfOneConnection(result)) {
+    // Nothing that asking again would change: all hear of it, and the next to come asks again.
+    TellAll(result, woken);
+    return false;
+  }
+  if (waiters_.empty()) return false;
+  if (!may_start) {
+    TellFirst(kRetry, woken);
+    return false;
+  }
+  acceptor_ = Acceptor::kRing;
+  return true;
+}
+
+bool Listener::TellFirst(int64_t what, WakeList& woken) {
+  Waiter* const waiter = waiters_.ClaimFront();
+  if (waiter == nullptr) return false;
+  waiter->amount = what;
+  woken.Add(*waiter);
+  return true;
+}
+
+void Listener::TellAll(int64_t what, WakeList& woken) {
+  while (TellFirst(what, woken)) {
+  }
+}
+
+// --- Users, and the end
+
+bool Listener::Enter() {
+  SpinLockHolder hold(lock_);
+  if (is_closing_) return false;
+  ++users_;
+  return true;
+}
+
+void Listener::Leave() noexcept {
+  WakeList woken;
+  {
+    SpinLockHolder hold(lock_);
+    if (acceptor_ == Acceptor::kNobody && !is_closing_) TellFirst(kRetry, woken);
+  }
+  woken.Dispatch();
+  Drop(1, false);
+}
+
+void Listener::Close() noexcept {
+  WakeList woken;
+  std::deque<int> unwanted;
+  {
+    SpinLockHolder hold(lock_);
+    if (is_closing_) return;
+    is_closing_ = true;
+    ++users_;
+    TellAll(kClosed, woken);
+    unwanted.swap(queued_);
+  }
+  woken.Dispatch();
+  for (const int fd : unwanted) ::close(fd);
+  // Ends the ring's operation and accept(2).
+  ::shutdown(fd(), SHUT_RDWR);
+  Drop(1, false);
+}
+
+void Listener::Release() noexcept {
+  Close();
+  Drop(0, true);
+}
+
+void Listener::Drop(uint32_t users, bool is_owner) noexcept {
+  const int descriptor = fd();
+  bool must_close;
+  bool must_free;
+  {
+    SpinLockHolder hold(lock_);
+    users_ -= users;
+    if (is_owner) is_owned_ = false;
+    must_close = users != 0 && users_ == 0 && is_closing_;
+    must_free = users_ == 0 && !is_owned_;
+  }
+  if (must_close) ::close(descriptor);
+  if (must_free) const std::unique_ptr<Listener> last(this);
+}
+
+}  // namespace bobbin::io::internal

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listener: a listening socket, the connections that came and nobody has taken yet, and who waits.
+//
+// Somebody must be asking the kernel: the acceptor. As a rule that is a ring, on which one operation
+// brings connection after connection, wanted or not, up to a bound. The operation belongs to the carrier
+// of the virtual thread that found nobody asking; all others wait in the queue, wherever they run. An OS
+// thread that finds nobody asking asks for itself, with a blocking call.
+//
+// The acceptor
+//
+//   kNobody      nobody asks; then nobody waits, or somebody has been told to see about it (kRetry)
+//   kRing        an operation is in flight
+//   kStopping    the same, and the kernel was asked to end it: enough connections are queued
+//   kOsThread    an OS thread is in accept(2)
+//   kPausing     the process is out of descriptors or memory; a thread sleeps before it asks again
+//
+// Transitions
+//
+//   kNobody   -> kRing      a virtual thread that needs a connection, or finds few queued ones
+//   kNobody   -> kOsThread  an OS thread that needs a connection
+//   kRing     -> kStopping  the carrier, when many are queued
+//   kRing, kStopping -> kNobody, kRing, kPausing  the carrier, with the operation's last completion
+//   kOsThread -> kNobody    the OS thread
+//   kNobody, kRing -> kPausing  whoever meets the shortage; kPausing -> kNobody  the one who slept
+//
+// Why nobody waits in vain. A thread that joins the queue has seen an acceptor, or has become the one who
+// starts it, under the same lock. Each transition to kNobody either finds no waiter or tells one to see
+// about it; a thread so told that goes away without (its deadline has come) tells the next one: Leave.
+//
+// Why no connection is lost. A connection goes to a waiter whose wait it ended, who then returns it
+// whatever else happens; or to the queue. Closing empties the queue, and what comes after that is closed.
+//
+// Users are counted as in socket.h, here under the lock: threads in Accept, the operation, the closer.
+//
+//   Called from   any thread; OnAccept by the ring's carrier.
+//   Suspends      Accept.
+
+#ifndef BOBBIN_IO_SRC_LISTENER_H_
+#define BOBBIN_IO_SRC_LISTENER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+
+#include <bobbin/core/internal/spin_lock.h>
+#include <bobbin/core/internal/wait_queue.h>
+#include <bobbin/io/address.h>
+
+#include "io/src/file_descriptor.h"
+#include "io/src/op.h"
+
+namespace bobbin::io::internal {
+
+class Listener final : public AcceptOp {
+ public:
+  Listener(FileDescriptor fd, const SocketAddress& local_address)
+      : AcceptOp(fd.get()), local_address_(local_address) {
+    fd.Release();
+  }
+
+  const SocketAddress& local_address() const { return local_address_; }
+
+  // Waits for a connection.
+  absl::StatusOr<FileDescriptor> Accept();
+  // Ends all waits, and closes the descriptor when all have let go. From any thread.
+  void Close() noexcept;
+  // The owner's last call: as Close; memory is freed when all are out.
+  void Release() noexcept;
+
+ private:
+  enum class Acceptor : uint8_t { kNobody, kRing, kStopping, kOsThread, kPausing };
+  // What a waiter is told instead of a descriptor; below all negative error numbers.
+  static constexpr int64_t kRetry = -10'000;
+  static constexpr int64_t kPause = -10'001;
+  static constexpr int64_t kClosed = -10'002;
+
+  void OnAccept(int32_t result, bool is_last) noexcept override;
+
+  // One round of Accept: a descriptor, a negative error number, or one of the above.
+  absl::StatusOr<int64_t> Attempt(bobbin::internal::Thread& self);
+  absl::StatusOr<int64_t> AskBlocking(bobbin::internal::Thread& self);
+  absl::Status Pause();
+
+  // Hands a connection over. Returns it if it is nobody's: the caller closes it.
+  int Deliver(int fd, bobbin::internal::WakeList& woken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // What comes after the operation has ended with `result`; true: the caller starts it again.
+  bool NextAcceptor(int32_t result, bool may_start, bobbin::internal::WakeList& woken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Ends waits with a word in place of a connection. TellFirst returns whether there was one.
+  bool TellFirst(int64_t what, bobbin::internal::WakeList& woken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void TellAll(int64_t what, bobbin::internal::WakeList& woken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  [[nodiscard]] bool Enter();
+  void Leave() noexcept;
+  // Ends `users` and, with `is_owner`, the ownership; closes and frees if these were the last.
+  void Drop(uint32_t users, bool is_owner) noexcept;
+
+  const SocketAddress local_address_;
+
+  bobbin::internal::SpinLock lock_;
+  bobbin::internal::WaitQueue waiters_ ABSL_GUARDED_BY(lock_);
+  std::deque<int> queued_ ABSL_GUARDED_BY(lock_);
+  Acceptor acceptor_ ABSL_GUARDED_BY(lock_) = Acceptor::kNobody;
+  bool is_closing_ ABSL_GUARDED_BY(lock_) = false;
+  bool is_owned_ ABSL_GUARDED_BY(lock_) = true;
+  uint32_t users_ ABSL_GUARDED_BY(lock_) = 0;
+};
+
+}  // namespace bobbin::io::internal
+
+#endif  // BOBBIN_IO_SRC_LISTENER_H_

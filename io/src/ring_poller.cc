@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "io/src/ring_poller.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/status.h>
+#include <bobbin/sched/internal/current_poller.h>
+
+#include "io/src/limits.h"
+#include "io/src/uring_constants.h"
+
+namespace bobbin::io::internal {
+
+RingPoller::~RingPoller() {
+  BOBBIN_CHECK(in_flight_ == 0, "a ring is closed while the kernel has operations of it");
+}
+
+absl::Status RingPoller::Start() {
+  owner_ = static_cast<uintptr_t>(pthread_self());
+  BOBBIN_RETURN_IF_ERROR(ring_.Open({.submission = options_.submission_entries,
+                                     .completion = options_.completion_entries}));
+  if (!options_.forces_eventfd_wake && SendMessage() >= 0) return absl::OkStatus();
+  doorbell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
+  if (!doorbell_.is_open()) return ErrnoStatus(errno, "io_uring: eventfd");
+  doorbell_state_ = DoorbellState::kDown;
+  ArmDoorbell();
+  return absl::OkStatus();
+}
+
+void RingPoller::CheckOwner() const noexcept {
+  BOBBIN_DCHECK(owner_ == static_cast<uintptr_t>(pthread_self()),
+                "a ring belongs to the OS thread that opened it");
+}
+
+// --- Operations
+
+void RingPoller::Start(Op& op) noexcept {
+  CheckOwner();
+  BOBBIN_DCHECK(op.stage_ == Op::Stage::kIdle, "an operation is started twice");
+  op.poller_ = this;
+  op.generation_ = ++generation_;
+  op.is_cancel_wanted_ = false;
+  ++in_flight_;
+  if (__builtin_expect(!deferred_.empty(), 0) || !Prepare(op)) {
+    op.stage_ = Op::Stage::kDeferred;
+    deferred_.PushBack(op);
+    return;
+  }
+  op.stage_ = Op::Stage::kInFlight;
+}
+
+bool RingPoller::Prepare(Op& op) noexcept {
+  io_uring_sqe* const entry = ring_.NextEntry();
+  if (entry == nullptr) return false;
+  switch (op.code_) {
+    case OpCode::kReceive:
+      io_uring_prep_recv(entry, op.fd_, op.data_, op.bytes_, 0);
+      entry->ioprio = op.waits_first_ ? IORING_RECVSEND_POLL_FIRST : 0;
+      break;
+    case OpCode::kSend:
+      io_uring_prep_send(entry, op.fd_, op.data_, op.bytes_, MSG_NOSIGNAL);
+      break;
+    case OpCode::kConnect:
+      io_uring_prep_connect(entry, op.fd_, static_cast<const sockaddr*>(op.data_), op.bytes_);
+      break;
+    case OpCode::kAccept:
+      io_uring_prep_multishot_accept(entry, op.fd_, nullptr, nullptr, SOCK_CLOEXEC);
+      break;
+  }
+  entry->user_data = op.user_data();
+  return true;
+}
+
+void RingPoller::Cancel(Op& op) noexcept {
+  CheckOwner();
+  BOBBIN_DCHECK(op.poller_ == this && op.stage_ != Op::Stage::kIdle, "nothing to cancel");
+  if (op.is_cancel_wanted_) return;
+  op.is_cancel_wanted_ = true;
+  if (op.stage_ == Op::Stage::kDeferred) {
+    // The kernel has never heard of it.
+    deferred_.Remove(op);
+    Finish(op, -ECANCELED, 0);
+  } else if (!PrepareCancel(op)) {
+    deferred_.PushBack(op);
+  }
+}
+
+bool RingPoller::PrepareCancel(Op& op) noexcept {
+  // Entries are executed in order: the kernel knows the operation before it reads this, and an
+  // operation that gets the same address later comes after it.
+  io_uring_sqe* const entry = ring_.NextEntry();
+  if (entry == nullptr) return false;
+  io_uring_prep_cancel64(entry, op.user_data(), 0);
+  entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+  entry->user_data = static_cast<uint64_t>(Tag::kCancel);
+  return true;
+}
+
+void RingPoller::PrepareDeferred() noexcept {
+  if (__builtin_expect(doorbell_state_ == DoorbellState::kDown, 0)) ArmDoorbell();
+  while (Op* const op = deferred_.Front()) {
+    const bool is_start = op->stage_ == Op::Stage::kDeferred;
+    if (!(is_start ? Prepare(*op) : PrepareCancel(*op))) return;
+    deferred_.Remove(*op);
+    op->stage_ = Op::Stage::kInFlight;
+  }
+}
+
+// --- Completions
+
+void RingPoller::Poll() noexcept {
+  CheckOwner();
+  inline_turns_ = 0;
+  for (int round = 0; round < kPollRoundsMax; ++round) {
+    if (ring_.prepared() != 0 || ring_.has_deferred()) ring_.Collect();
+    TakeCompletions();
+    if (ring_.prepared() == 0 && !ring_.has_deferred()) return;
+  }
+}
+
+void RingPoller::PollUntil(Deadline until) noexcept {
+  CheckOwner();
+  if (ring_.has_completions() || MustNotSleep()) return Poll();
+  inline_turns_ = 0;
+  ring_.Wait(until);
+  TakeCompletions();
+  if (ring_.prepared() != 0 || ring_.has_deferred()) Poll();
+}
+
+void RingPoller::TakeCompletions() noexcept {
+  ring_.TakeCompletions([this](const io_uring_cqe& completion) { Dispatch(completion); });
+  if (__builtin_expect(MustNotSleep(), 0)) PrepareDeferred();
+}
+
+void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
+  switch (static_cast<Tag>(completion.user_data & kTagMask)) {
+    case Tag::kOp:
+      break;
+    case Tag::kCancel:
+    case Tag::kMessage:
+      return;
+    case Tag::kDoorbell:
+      doorbell_state_ = is_stopping_ ? DoorbellState::kUnused : DoorbellState::kDown;
+      if (!is_stopping_) ArmDoorbell();
+      return;
+  }
+  Op& op = *reinterpret_cast<Op*>(completion.user_data & kAddressMask);
+  BOBBIN_CHECK(op.magic_ == Op::kMagic && op.poller_ == this && op.stage_ == Op::Stage::kInFlight &&
+                   op.user_data() == completion.user_data,
+               "a completion for an operation that has ended");
+  if ((completion.flags & IORING_CQE_F_MORE) != 0) {
+    return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
+  }
+  if (__builtin_expect(op.is_linked(), 0)) deferred_.Remove(op);  // Its cancel comes too late.
+  Finish(op, completion.res, completion.flags);
+}
+
+void RingPoller::Finish(Op& op, int32_t result, uint32_t flags) noexcept {
+  op.stage_ = Op::Stage::kIdle;
+  --in_flight_;
+  // From here on the record is its owner's.
+  if (op.code_ == OpCode::kAccept) {
+    static_cast<AcceptOp&>(op).OnAccept(result, true);
+  } else {
+    static_cast<ParkedOp&>(op).Complete(result, flags);
+  }
+}
+
+bool RingPoller::TakeInlineTurn() noexcept {
+  constexpr uint16_t kInlineTurnsMax = 16;  // Not tuned: then others get their turn.
+  if (ring_.has_completions() || ring_.has_deferred() || bobbin::internal::OthersAreReady()) {
+    return false;
+  }
+  return ++inline_turns_ <= kInlineTurnsMax;
+}
+
+// --- Waking
+
+int RingPoller::SendMessage() noexcept {
+  io_uring_sqe message{};
+  message.opcode = IORING_OP_MSG_RING;
+  message.fd = ring_.fd();
+  message.addr = IORING_MSG_DATA;
+  message.off = static_cast<uint64_t>(Tag::kMessage);
+  return io_uring_register(static_cast<unsigned>(-1), kRegisterSendMessage, &message, 1);
+}
+
+void RingPoller::ArmDoorbell() noexcept {
+  io_uring_sqe* const entry = ring_.NextEntry();
+  if (entry == nullptr) return;  // MustNotSleep, and the next poll tries again.
+  io_uring_prep_read(entry, doorbell_.get(), &doorbell_count_, sizeof(doorbell_count_), 0);
+  entry->user_data = static_cast<uint64_t>(Tag::kDoorbell);
+  doorbell_state_ = DoorbellState::kArmed;
+}
+
+void RingPoller::Wake() noexcept {
+  if (doorbell_.is_open()) {
+    const uint64_t one = 1;
+    BOBBIN_CHECK(::write(doorbell_.get(), &one, sizeof(one)) == sizeof(one), "the doorbell is gone");
+    return;
+  }
+  int result;
+  // The kernel allocates the message: that it has no memory is no reason to lose it.
+  while ((result = SendMessage()) == -ENOMEM || result == -EAGAIN) sched_yield();
+  BOBBIN_CHECK(result >= 0, fmt::format("io_uring: message: error {}", -result));
+}
+
+// --- The end
+
+void RingPoller::CancelAll() noexcept {
+  CheckOwner();
+  is_stopping_ = true;
+  if (doorbell_state_ == DoorbellState::kDown) doorbell_state_ = DoorbellState::kUnused;
+  while (Op* const op = deferred_.Front()) {
+    if (op->stage_ == Op::Stage::kDeferred) {
+      Cancel(*op);
+    } else {
+      deferred_.Remove(*op);
+    }
+  }
+  io_uring_sqe* const entry = ring_.NextEntry();
+  if (entry == nullptr) return;  // Called again.
+  io_uring_prep_cancel64(entry, 0, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
+  entry->user_data = static_cast<uint64_t>(Tag::kCancel);
+}
+
+void RingPoller::Stop() noexcept {
+  // The kernel must not write to the doorbell's count when the poller is gone.
+  while (doorbell_state_ == DoorbellState::kArmed) {
+    CancelAll();
+    ring_.Wait(Deadline::After(std::chrono::milliseconds(10)));
+    TakeCompletions();
+  }
+  BOBBIN_CHECK(in_flight_ == 0, "a carrier ends while the kernel has operations of it");
+  ring_.Disown();
+}
+
+}  // namespace bobbin::io::internal

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RingPoller: a carrier's poller on an io_uring.
+//
+// Virtual threads prepare entries while they run; one enter a turn submits them and collects what has
+// completed, and when the carrier has nothing else to do the same enter sleeps. Deadlines are not the
+// ring's business: the carrier's timers ask for a cancel.
+//
+// Waking. A carrier that sleeps in its ring wakes when a completion is posted. From Linux 6.13 on,
+// anybody may post one by a message to the ring. Before that, a read of an eventfd is always in flight,
+// and a write to the eventfd completes it. Either is kept until it is taken, so a wake that comes before
+// the sleep ends that sleep.
+//
+//   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
+//   Suspends      PollUntil blocks the OS thread.
+
+#ifndef BOBBIN_IO_SRC_RING_POLLER_H_
+#define BOBBIN_IO_SRC_RING_POLLER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+#include <bobbin/core/internal/intrusive_list.h>
+#include <bobbin/io/io.h>
+
+#include "io/src/file_descriptor.h"
+#include "io/src/io_poller.h"
+#include "io/src/ring.h"
+
+namespace bobbin::io::internal {
+
+class RingPoller final : public IoPoller {
+ public:
+  explicit RingPoller(const UringOptions& options) : options_(options) {}
+  ~RingPoller() override;
+
+  // --- Poller
+
+  absl::Status Start() override;
+  void Poll() noexcept override;
+  void PollUntil(Deadline until) noexcept override;
+  void Wake() noexcept override;
+  size_t in_flight() const noexcept override { return in_flight_; }
+  void CancelAll() noexcept override;
+  void Stop() noexcept override;
+  std::string_view name() const noexcept override { return "io_uring"; }
+
+  // --- IoPoller
+
+  void Start(Op& op) noexcept override;
+  void Cancel(Op& op) noexcept override;
+  bool TakeInlineTurn() noexcept override;
+  bool is_stopping() const noexcept override { return is_stopping_; }
+
+ private:
+  enum class DoorbellState : uint8_t { kUnused, kDown, kArmed };
+
+  // Prepares what the record says. False: no room.
+  bool Prepare(Op& op) noexcept;
+  bool PrepareCancel(Op& op) noexcept;
+  // What had no room before.
+  void PrepareDeferred() noexcept;
+
+  void TakeCompletions() noexcept;
+  void Dispatch(const io_uring_cqe& completion) noexcept;
+  void Finish(Op& op, int32_t result, uint32_t flags) noexcept;
+
+  // Posts a completion to the ring; from any thread. Negative: an error number.
+  int SendMessage() noexcept;
+  void ArmDoorbell() noexcept;
+  bool MustNotSleep() const noexcept {
+    return !deferred_.empty() || doorbell_state_ == DoorbellState::kDown;
+  }
+  void CheckOwner() const noexcept;
+
+  Ring ring_;
+  size_t in_flight_ = 0;  // Operations without their last completion, deferred ones included.
+  uint16_t generation_ = 0;
+  uint16_t inline_turns_ = 0;
+  bool is_stopping_ = false;
+  // Records that wait for room: to be started, or to be cancelled.
+  bobbin::internal::IntrusiveList<Op> deferred_;
+
+  const UringOptions options_;
+  DoorbellState doorbell_state_ = DoorbellState::kUnused;
+  FileDescriptor doorbell_;
+  uint64_t doorbell_count_ = 0;  // Where the kernel puts what it read from the doorbell.
+  uintptr_t owner_ = 0;          // The OS thread.
+};
+
+}  // namespace bobbin::io::internal
+
+#endif  // BOBBIN_IO_SRC_RING_POLLER_H_

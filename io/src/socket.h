@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Socket: a connected stream socket that may be closed while others use it.
+//
+// The word counts who is inside: one reader, one writer, any number of guests (short calls), and the one
+// that closes. It says whether the socket is closing, and whether a handle still owns it.
+//
+// Transitions
+//
+//   in    +reader, +writer or +guest     refused once it is closing, or if there is such a one already
+//   Close +closing +closer               the first time; then the users are kicked by shutdown(2)
+//   out   -reader, -writer, -guest, -closer
+//   Release -owned                       the handle's end
+//
+// Why no operation meets a descriptor that was reused. The descriptor is closed by whoever leaves a
+// closing socket as its last user, and nobody enters after that. A user is inside from before its
+// operation is started to after its last completion; the closer is one, too, so that its shutdown(2)
+// cannot hit a stranger. Why it is closed once: once the socket is closing the count only falls, and it
+// reaches zero once. The memory goes with the last of users and owner, likewise once.
+//
+//   Called from   any thread, each function as its user; Close by any thread at any time.
+//   Suspends      Receive, Send and those built on them.
+//   Cost          a read-modify-write on entry and one on exit.
+
+#ifndef BOBBIN_IO_SRC_SOCKET_H_
+#define BOBBIN_IO_SRC_SOCKET_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include <bobbin/core/internal/thread.h>
+
+#include "io/src/file_descriptor.h"
+
+namespace bobbin::io::internal {
+
+class Socket {
+ public:
+  enum class User : uint32_t { kReader = 1, kWriter = 2, kCloser = 4, kGuest = 32 };
+
+  explicit Socket(FileDescriptor fd) : fd_(fd.Release()) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  // The owner's last call: closes it, if that has not been done. Memory is freed when all are out.
+  void Release() noexcept;
+  // Ends what others do with it, and closes the descriptor when they have let go. From any thread.
+  void Close() noexcept;
+  bool is_closing() const noexcept {
+    return (word_.load(std::memory_order_acquire) & kClosing) != 0;  // Pairs with Close.
+  }
+
+  // Inside from construction to destruction, if `ok()`.
+  class Use {
+   public:
+    Use(Socket& socket, User user) noexcept : socket_(socket), user_(user) {
+      is_in_ = socket.Enter(user);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() {
+      if (is_in_) socket_.Leave(user_);
+    }
+    bool ok() const { return is_in_; }
+    // Why not.
+    absl::Status Refusal(std::string_view operation) const;
+
+   private:
+    Socket& socket_;
+    const User user_;
+    bool is_in_;
+  };
+
+  // The four need the calling thread to be inside as reader or writer.
+  absl::StatusOr<size_t> Receive(bobbin::internal::Thread& self, std::span<std::byte> buffer);
+  absl::StatusOr<size_t> Send(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
+  absl::Status ReceiveExact(bobbin::internal::Thread& self, std::span<std::byte> buffer);
+  absl::Status SendAll(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
+
+  // REQUIRES: the calling thread is inside.
+  int fd() const { return fd_; }
+
+ private:
+  static constexpr uint32_t kOwned = 8;
+  static constexpr uint32_t kClosing = 16;
+  static constexpr uint32_t kStateMask = kOwned | kClosing;
+
+  [[nodiscard]] bool Enter(User user) noexcept;
+  void Leave(User user) noexcept;
+  // The status for a negative result, or for an end that is a close of this side.
+  absl::Status Failure(int error, std::string_view operation) const;
+
+  // Written by whoever enters, leaves, closes or releases; see above. The release of a leaver comes
+  // before the acquire of the last one, which closes and frees.
+  std::atomic<uint32_t> word_{kOwned};
+  const int fd_;
+  bool may_have_more_ = false;  // The reader's: the last receive left something behind.
+};
+
+}  // namespace bobbin::io::internal
+
+#endif  // BOBBIN_IO_SRC_SOCKET_H_

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/io/tcp.h>
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/thread.h>
+#include <bobbin/core/status.h>
+
+#include "io/src/blocking.h"
+#include "io/src/error.h"
+#include "io/src/file_descriptor.h"
+#include "io/src/listener.h"
+#include "io/src/op.h"
+#include "io/src/socket.h"
+
+namespace bobbin::io {
+
+using bobbin::internal::Current;
+using bobbin::internal::Thread;
+using internal::ClosedError;
+using internal::FileDescriptor;
+using internal::Listener;
+using internal::Socket;
+using internal::SocketError;
+using Use = internal::Socket::Use;
+using User = internal::Socket::User;
+
+namespace internal {
+
+void ReleaseListener::operator()(Listener* listener) const noexcept { listener->Release(); }
+void ReleaseSocket::operator()(Socket* socket) const noexcept { socket->Release(); }
+
+}  // namespace internal
+
+namespace {
+
+bool SetFlag(int fd, int level, int name, bool is_on) {
+  const int value = is_on ? 1 : 0;
+  return ::setsockopt(fd, level, name, &value, sizeof(value)) == 0;
+}
+
+// getsockname(2) or getpeername(2).
+template <typename Call>
+absl::StatusOr<SocketAddress> AddressOf(int fd, Call call, std::string_view operation) {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof(storage);
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  if (call(fd, address, &bytes) != 0) return SocketError(errno, operation);
+  return SocketAddress::FromSockaddr(address, bytes);
+}
+
+// Connects `fd`. What became of it otherwise: an error number, 0 if it is connected.
+absl::StatusOr<int> ConnectSocket(Thread& self, int fd, const SocketAddress& peer) {
+  if (self.role() != Role::kVirtual) {
+    internal::BlockingResult result = internal::BlockingConnect(self, fd, peer);
+    if (!result.stop.ok()) return std::move(result.stop);
+    return static_cast<int>(-result.value);
+  }
+  // The kernel has copied the address before this returns.
+  internal::ParkedOp op(internal::OpCode::kConnect, fd, const_cast<sockaddr*>(peer.data()),
+                        peer.bytes());
+  const int32_t result = op.Run(self);
+  if (result == -ECANCELED && op.is_stop_requested()) return Thread::StatusOf(op.stop_cause());
+  return -result;
+}
+
+}  // namespace
+
+// --- TcpStream
+
+Socket& TcpStream::socket() const {
+  BOBBIN_CHECK(socket_ != nullptr, "this TcpStream holds no connection");
+  return *socket_;
+}
+
+TcpStream TcpStream::Adopt(int fd) {
+  // Waiting is the kernel's part, also for those who block.
+  const int flags = ::fcntl(fd, F_GETFL);
+  BOBBIN_CHECK(flags >= 0, "TcpStream::Adopt wants an open descriptor");
+  if ((flags & O_NONBLOCK) != 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+  return TcpStream(std::make_unique<Socket>(FileDescriptor(fd)).release());
+}
+
+absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  if (self.ShouldStop()) return self.StopStatus();
+  const auto operation = [&] { return fmt::format("connect {}", peer.ToString()); };
+  FileDescriptor fd(::socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.is_open()) return SocketError(errno, operation());
+  SetFlag(fd.get(), IPPROTO_TCP, TCP_NODELAY, true);
+  // A socket whose connect was given up is of no use: it is closed here in any case.
+  BOBBIN_ASSIGN_OR_RETURN(const int error, ConnectSocket(self, fd.get(), peer));
+  if (error != 0) return SocketError(error, operation());
+  return TcpStream(std::make_unique<Socket>(std::move(fd)).release());
+}
+
+absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer) {
+  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(peer));
+  return Connect(address);
+}
+
+absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view host, uint16_t port) {
+  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(host, port));
+  return Connect(address);
+}
+
+absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(socket(), User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  if (buffer.empty()) return size_t{0};
+  return socket_->Receive(self, buffer);
+}
+
+absl::Status TcpStream::ReadExact(std::span<std::byte> buffer) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(socket(), User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  return socket_->ReceiveExact(self, buffer);
+}
+
+absl::StatusOr<size_t> TcpStream::Write(std::span<const std::byte> bytes) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(socket(), User::kWriter);
+  if (!use.ok()) return use.Refusal("write");
+  if (bytes.empty()) return size_t{0};
+  return socket_->Send(self, bytes);
+}
+
+absl::Status TcpStream::WriteAll(std::span<const std::byte> bytes) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(socket(), User::kWriter);
+  if (!use.ok()) return use.Refusal("write");
+  return socket_->SendAll(self, bytes);
+}
+
+absl::Status TcpStream::ShutdownWrite() {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return use.Refusal("shut down");
+  if (::shutdown(socket_->fd(), SHUT_WR) != 0) return SocketError(errno, "shut down");
+  return absl::OkStatus();
+}
+
+void TcpStream::Close() { socket().Close(); }
+
+absl::Status TcpStream::SetNoDelay(bool is_on) {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return use.Refusal("set no delay");
+  if (!SetFlag(socket_->fd(), IPPROTO_TCP, TCP_NODELAY, is_on)) {
+    return SocketError(errno, "set no delay");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SocketAddress> TcpStream::local_address() const {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return use.Refusal("local address");
+  return AddressOf(socket_->fd(), ::getsockname, "local address");
+}
+
+absl::StatusOr<SocketAddress> TcpStream::peer_address() const {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return use.Refusal("peer address");
+  return AddressOf(socket_->fd(), ::getpeername, "peer address");
+}
+
+// --- TcpListener
+
+Listener& TcpListener::listener() const {
+  BOBBIN_CHECK(listener_ != nullptr, "this TcpListener holds no socket");
+  return *listener_;
+}
+
+absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
+                                              const TcpListenerOptions& options) {
+  const auto failed = [&](int error) {
+    return SocketError(error, fmt::format("listen {}", local.ToString()));
+  };
+  FileDescriptor fd(::socket(local.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.is_open()) return failed(errno);
+  // Accepted sockets inherit the second: a call here instead of one for each connection.
+  SetFlag(fd.get(), SOL_SOCKET, SO_REUSEADDR, true);
+  SetFlag(fd.get(), IPPROTO_TCP, TCP_NODELAY, true);
+  if (options.reuse_port && !SetFlag(fd.get(), SOL_SOCKET, SO_REUSEPORT, true)) {
+    return failed(errno);
+  }
+  if (::bind(fd.get(), local.data(), local.bytes()) != 0) return failed(errno);
+  if (::listen(fd.get(), options.backlog) != 0) return failed(errno);
+  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound,
+                          AddressOf(fd.get(), ::getsockname, "local address"));
+  return TcpListener(std::make_unique<Listener>(std::move(fd), bound).release());
+}
+
+absl::StatusOr<TcpListener> TcpListener::Bind(std::string_view local,
+                                              const TcpListenerOptions& options) {
+  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(local));
+  return Bind(address, options);
+}
+
+absl::StatusOr<TcpStream> TcpListener::Accept() {
+  BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, listener().Accept());
+  return TcpStream(std::make_unique<Socket>(std::move(fd)).release());
+}
+
+void TcpListener::Close() { listener().Close(); }
+
+const SocketAddress& TcpListener::local_address() const { return listener().local_address(); }
+
+}  // namespace bobbin::io

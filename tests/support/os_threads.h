@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OsThreads: a handful of OS threads that are joined at the end of a scope. Crew: the same for threads of
+// both kinds, to let them meet at one object.
+//
+//   Called from   foreign threads: joining blocks.
+
+#ifndef BOBBIN_TESTS_SUPPORT_OS_THREADS_H_
+#define BOBBIN_TESTS_SUPPORT_OS_THREADS_H_
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include <bobbin/core/vthread.h>
+#include <bobbin/sched/runtime.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace bobbin::test {
+
+class OsThreads {
+ public:
+  OsThreads() = default;
+  OsThreads(const OsThreads&) = delete;
+  OsThreads& operator=(const OsThreads&) = delete;
+  ~OsThreads() { Join(); }
+
+  template <typename F>
+  void Start(F&& body) {
+    threads_.emplace_back(std::forward<F>(body));
+  }
+  void Join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+enum class Kind { kVirtual, kForeign };
+
+class Crew {
+ public:
+  explicit Crew(Runtime& runtime) : runtime_(runtime) {}
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew() { Join(); }
+
+  template <typename F>
+  void Start(Kind kind, F&& body) {
+    if (kind == Kind::kForeign) {
+      os_threads_.Start(std::forward<F>(body));
+    } else {
+      vthreads_.push_back(
+          runtime_.Spawn({.placement = Placement::kSpread}, std::forward<F>(body)));
+    }
+  }
+  // Waits for the end of all; nobody is cancelled.
+  void Join() {
+    for (VirtualThread& vthread : vthreads_) EXPECT_OK(vthread.Join());
+    vthreads_.clear();
+    os_threads_.Join();
+  }
+
+ private:
+  Runtime& runtime_;
+  std::vector<VirtualThread> vthreads_;
+  OsThreads os_threads_;
+};
+
+}  // namespace bobbin::test
+
+#endif  // BOBBIN_TESTS_SUPPORT_OS_THREADS_H_

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ThreadProbe: lets a test wait until a thread waits - for the state, not for time. AwaitTrue: the same for
+// any condition.
+//
+//   Called from   Attach: the thread that is watched, right before the wait. The rest: any thread.
+//   Suspends      AwaitParked and AwaitTrue let others run until it is so.
+//
+// Example:
+//   ThreadProbe probe;
+//   group.Spawn([&] { probe.Attach(); return slots.Acquire(); });
+//   probe.AwaitParked();
+
+#ifndef BOBBIN_TESTS_SUPPORT_THREAD_PROBE_H_
+#define BOBBIN_TESTS_SUPPORT_THREAD_PROBE_H_
+
+#include <atomic>
+
+#include <sched.h>
+
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/thread.h>
+#include <bobbin/sched/sleep.h>
+
+namespace bobbin::test {
+
+template <typename Condition>
+void AwaitTrue(Condition condition) {
+  while (!condition()) {
+    Yield();
+    // The one that is awaited may need this CPU.
+    sched_yield();
+  }
+}
+
+class ThreadProbe {
+ public:
+  void Attach() { thread_.store(&internal::Current()); }
+
+  bool IsParked() const {
+    const internal::Thread* const thread = thread_.load();
+    if (thread == nullptr) return false;
+    const internal::Phase phase = thread->state().phase();
+    return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingShielded;
+  }
+  void AwaitParked() const {
+    AwaitTrue([this] { return IsParked(); });
+  }
+
+ private:
+  std::atomic<internal::Thread*> thread_{nullptr};  // Written by the watched thread, read by others.
+};
+
+}  // namespace bobbin::test
+
+#endif  // BOBBIN_TESTS_SUPPORT_THREAD_PROBE_H_
