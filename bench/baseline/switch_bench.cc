@@ -23,7 +23,7 @@ namespace context = boost::context::detail;
 class Stacks {
  public:
   explicit Stacks(size_t count)
-      : bytes_(count * kStackBytes),
+      : bytes_(count * stack_bytes_),
         base_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0)) {
     BOBBIN_CHECK(base_ != MAP_FAILED, "no address space for the stacks");
@@ -34,15 +34,15 @@ class Stacks {
 
   // A context that begins with `entry` on stack number `index`.
   context::fcontext_t Prepare(size_t index, void (*entry)(context::transfer_t)) const {
-    char* const end = static_cast<char*>(base_) + (index + 1) * kStackBytes;
-    return context::make_fcontext(end - index % kOffsets * kOffsetBytes, kStackBytes / 2, entry);
+    char* const end = static_cast<char*>(base_) + (index + 1) * stack_bytes_;
+    return context::make_fcontext(end - index % kOffsets * kOffsetBytes, stack_bytes_ / 2, entry);
   }
 
  private:
-  static constexpr size_t kStackBytes = RuntimeOptions{}.stack_bytes;
   static constexpr size_t kOffsets = 16;
   static constexpr size_t kOffsetBytes = 64;
 
+  const size_t stack_bytes_ = RuntimeOptions{}.stack_bytes;
   const size_t bytes_;
   void* const base_;
 };
@@ -70,32 +70,39 @@ struct Member {
   Member* next = nullptr;
 };
 
-// A member learns where the one before it stands when that one switches to it.
+enum class Fetching { kNone, kAhead };
+
+// A member learns where the one before it stands when that one switches to it. To fetch ahead is to ask for
+// the stack of the next but one, as the runtime does: otherwise most of the time is spent waiting for memory.
+template <Fetching fetching>
 void SwitchOn(context::transfer_t from) {
   Member& previous = *static_cast<Member*>(from.data);
   Member& self = *previous.next;
   Member& next = *self.next;
   while (true) {
     previous.where = from.fctx;
+    if constexpr (fetching == Fetching::kAhead) __builtin_prefetch(next.next->where);
     from = context::jump_fcontext(next.where, &self);
   }
 }
 
-void RawRing(benchmark::State& state, size_t count) {
-  const Stacks stacks(count);
-  std::vector<Member> ring(count);
-  for (size_t i = 0; i < count; ++i) {
-    ring[i] = {stacks.Prepare(i, &SwitchOn), &ring[(i + 1) % count]};
+template <Fetching fetching>
+void RawRing(benchmark::State& state) {
+  constexpr size_t kMembers = 10'000;
+  const Stacks stacks(kMembers);
+  std::vector<Member> ring(kMembers);
+  for (size_t i = 0; i < kMembers; ++i) {
+    ring[i] = {stacks.Prepare(i, &SwitchOn<fetching>), &ring[(i + 1) % kMembers]};
   }
   // The benchmark's own stack is the first member's.
   Member& self = ring.front();
   Member& previous = ring.back();
-  while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(count))) {
+  while (state.KeepRunningBatch(kMembers)) {
     previous.where = context::jump_fcontext(self.next->where, &self).fctx;
   }
 }
-void RawRing10000(benchmark::State& state) { RawRing(state, 10'000); }
-BENCHMARK(RawRing10000)->Name("Switch/RawRing10000");
+BENCHMARK(RawRing<Fetching::kNone>)->Name("Switch/RawRing10000");
+BENCHMARK(RawRing<Fetching::kAhead>)->Name("Switch/RawRing10000Ahead");
 
 }  // namespace
 }  // namespace bobbin::bench

@@ -32,7 +32,8 @@ class VirtualCrew final : public Crew {
   absl::Status Start(std::string_view name, Body body) override {
     const SpawnOptions options{.name = name, .placement = Placement::kSpread};
     auto run = [body = std::move(body)]() mutable { std::move(body)(); };
-    // The first members come from outside, of which there are a few; the many are started by members.
+    // The first members come from outside, of which there are a few; the many are started by
+    // members.
     if (CurrentRole() != Role::kVirtual) {
       runtime_->Spawn(options, std::move(run)).Detach();
       return absl::OkStatus();

@@ -2,9 +2,9 @@
 //
 // Crew: threads of one kind. A body cannot tell which; that is the point of the comparison.
 //
-// The virtual threads run on one runtime with its usual options: a carrier for each usable CPU, each
-// with its ring. A member of the platform kind is an OS thread of its own, with a small stack, so
-// that there can be ten thousands of them.
+// The virtual threads run on one runtime with its usual options: a carrier for each usable CPU,
+// each with its ring. A member of the platform kind is an OS thread of its own, with a small stack,
+// so that there can be ten thousands of them.
 //
 //   Called from   Start: the thread that made the crew, and members. Join and the destructor: the
 //                 thread that made it.

@@ -14,9 +14,10 @@ double PerUnit(uint64_t total, uint64_t units) {
 }  // namespace
 
 void Measurement::Begin() {
-  counts_from_ = MonotonicNow().time_since_epoch().count() +
-                 static_cast<int64_t>(trial_.warmup_seconds() * 1e9);
-  counts_to_ = counts_from_ + static_cast<int64_t>(trial_.seconds * 1e9);
+  const int64_t from = MonotonicNow().time_since_epoch().count() +
+                       static_cast<int64_t>(trial_.warmup_seconds() * 1e9);
+  counts_to_.store(from + static_cast<int64_t>(trial_.seconds * 1e9), std::memory_order_relaxed);
+  counts_from_.store(from, std::memory_order_relaxed);
 }
 
 void Measurement::ReadOnce(std::atomic<bool>& has_been_read, ProcessFigures& figures) {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurement: which operations of a trial count, how long they took, and what they cost the process.
+// Measurement: which operations of a trial count, how long they took, and what they cost the
+// process.
 //
 // Only operations that end between two moments count; the warm-up comes before the first of them.
 // The process's figures are read at these moments by the first thread that notices that they have
 // passed. A thread that slept until then would come late where thousands of others want the CPU.
 //
-//   Called from   Record: any thread, after Begin. Stop: any thread. The others: the thread that made
-//                 it, Summarise once nobody records any more.
+//   Called from   Record, Stop: any thread. Begin: one thread, once. Summarise: once nobody records
+//                 any more.
 //   Suspends      never.
 //   Cost          Record: a few loads and the histogram's increment.
 
 #ifndef BOBBIN_BENCH_COMPARE_MEASUREMENT_H_
 #define BOBBIN_BENCH_COMPARE_MEASUREMENT_H_
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -34,7 +35,8 @@ class Measurement {
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
-  // What is resident now is no unit's.
+  // What is resident now is no unit's. Called by the first thread of the kind, so that what such a
+  // thread has the process set up is not counted for the others.
   void NoteResidentBefore() { resident_before_ = ReadProcessFigures().resident_bytes; }
 
   // Begins the warm-up.
@@ -43,9 +45,9 @@ class Measurement {
   // An operation has ended `now`, which took `latency`. Returns false once the time is over.
   bool Record(MonotonicTime now, std::chrono::nanoseconds latency) {
     const int64_t time = now.time_since_epoch().count();
-    if (time < counts_from_) return !is_stopped();
+    if (time < counts_from_.load(std::memory_order_relaxed)) return !is_stopped();
     if (!has_begun_.load(std::memory_order_relaxed)) ReadOnce(has_begun_, at_begin_);
-    if (time < counts_to_) {
+    if (time < counts_to_.load(std::memory_order_relaxed)) {
       latencies_.Add(static_cast<uint64_t>(std::max<int64_t>(0, latency.count())));
       return !is_stopped();
     }
@@ -67,9 +69,9 @@ class Measurement {
   uint64_t resident_before_ = 0;
   SharedHistogram latencies_;
 
-  // Set by Begin, before the threads that record are let go.
-  int64_t counts_from_ = std::numeric_limits<int64_t>::max();
-  int64_t counts_to_ = std::numeric_limits<int64_t>::max();
+  // Set by Begin, read by all who record. They order nothing: who sees one too late counts later.
+  std::atomic<int64_t> counts_from_{std::numeric_limits<int64_t>::max()};
+  std::atomic<int64_t> counts_to_{std::numeric_limits<int64_t>::max()};
 
   // Each set by the one thread that then reads the figures beside it. The threads' end orders that
   // before Summarise.

@@ -34,8 +34,7 @@ class SharedHistogram {
   uint64_t Quantile(double quantile) const;
 
  private:
-  static constexpr size_t kBuckets =
-      bench::LogLinear::BucketOf(bench::LogLinear::kValueMax) + 1;
+  static constexpr size_t kBuckets = bench::LogLinear::BucketOf(bench::LogLinear::kValueMax) + 1;
   static constexpr size_t kPartsMax = 64;
 
   struct alignas(64) Part {

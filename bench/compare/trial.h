@@ -19,8 +19,8 @@ struct Trial {
   std::string workload;
   Kind kind = Kind::kVirtual;
   size_t concurrency = 0;
-  double seconds = 0;     // How long to measure,
-  std::string directory;  // and where to put files.
+  double seconds = 0;          // How long to measure,
+  std::string directory = {};  // and where to put files.
 
   // What is done before that does not count: caches, stacks and connections warm up.
   double warmup_seconds() const { return std::clamp(seconds / 4, 0.1, 1.0); }
@@ -55,8 +55,8 @@ enum class Outcome : uint8_t {
 struct TrialResult {
   Trial trial;
   Outcome outcome = Outcome::kFailed;
-  std::string message;  // Why there are no figures.
-  Figures figures;      // If it was measured.
+  std::string message = {};  // Why there are no figures.
+  Figures figures = {};      // If it was measured.
 };
 
 }  // namespace bobbin::compare

@@ -47,6 +47,18 @@ inline void SwitchTo(void* target, void** save) noexcept {
 #endif
 }
 
+// For a stack that will not be continued: what is stored at `*save` is of no use. Not a call, for the same
+// reason.
+[[noreturn]] inline __attribute__((always_inline)) void LeaveFor(void* target,
+                                                                void** save) noexcept {
+#if defined(__x86_64__) && defined(__linux__)
+  __asm__ __volatile__("jmp jump_fcontext@PLT" : : "D"(target), "S"(save) : "memory");
+#else
+  boost::context::detail::jump_fcontext(target, save);
+#endif
+  __builtin_unreachable();
+}
+
 // A context that calls `entry` on the stack of `bytes` below `top`. `entry` must call StoreLeaver first
 // and must not return.
 inline void* Make(char* top, size_t bytes, void (*entry)(Arrival)) noexcept {

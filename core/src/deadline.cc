@@ -2,6 +2,8 @@
 
 #include <bobbin/core/deadline.h>
 
+#include <algorithm>
+
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/thread.h>
@@ -31,9 +33,9 @@ DeadlineScope::~DeadlineScope() {
 }
 
 Deadline DeadlineScope::effective() const {
-  const internal::TimerNode* const governing = node_.thread->governing();
-  if (governing == nullptr) return Deadline::Never();
-  return Deadline::At(MonotonicTime(std::chrono::nanoseconds(governing->deadline)));
+  const int64_t earliest =
+      outer_ == nullptr ? node_.deadline : std::min(node_.deadline, outer_->deadline);
+  return Deadline::At(MonotonicTime(std::chrono::nanoseconds(earliest)));
 }
 
 }  // namespace bobbin

@@ -16,13 +16,7 @@ namespace bobbin::internal {
 
 // The first frame of every stack.
 struct SwitchEntry {
-  [[noreturn]] BOBBIN_NO_SANITIZE_THREAD static void Enter(context::Arrival arrival) noexcept {
-    context::StoreLeaver(arrival);
-    sanitizer::AfterSwitch(nullptr);
-    // Whoever walks this stack stops here.
-    __asm__ __volatile__(".cfi_undefined rip");
-    Dispatcher::RunTasks();
-  }
+  [[noreturn]] static void Enter(context::Arrival arrival) noexcept;
 };
 
 Dispatcher::Dispatcher(TaskPool& tasks, StackPool& stacks) noexcept
@@ -80,13 +74,27 @@ inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
   SetCurrent(&task);
 }
 
+// A stack for a fresh task, with SwitchEntry as its first frame.
+BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) noexcept {
+  const Stack stack = stacks_.Take();
+  const StackPool& pool = stacks_.pool();
+  sanitizer::StackInUse(pool.LimitOf(stack), pool.BytesOf(stack));
+  fresh.context_ = context::Make(pool.TopOf(stack), pool.BytesOf(stack), &SwitchEntry::Enter);
+#if defined(__SANITIZE_THREAD__)
+  fresh.sanitizer_context_ = __tsan_create_fiber(0);
+#endif
+  return stack;
+}
+
 // The way nearly all switches go: nothing lives across the jump, so nothing is saved for it twice.
 BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::SwitchFrom(Thread& self, Thread& next) noexcept {
   const auto* const globals = static_cast<const ExceptionGlobals*>(exception_globals_);
-  if (kIsSanitized || __builtin_expect(next.context_ == nullptr || !globals->is_clear(), 0)) {
-    return SwitchFromSlow(self, next);
+  if (kIsSanitized || __builtin_expect(!globals->is_clear(), 0)) return SwitchFromSlow(self, next);
+  if (next.context_ == nullptr) {
+    Begin(static_cast<Task&>(next), PrepareStack(next));
+  } else {
+    SetCurrent(&next);
   }
-  SetCurrent(&next);
   context::SwitchTo(next.context_, &self.context_);
 }
 
@@ -130,18 +138,6 @@ BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(
   std::swap(exceptions, *static_cast<ExceptionGlobals*>(self.dispatcher()->exception_globals_));
 }
 
-// A stack for a fresh task, with SwitchEntry as its first frame.
-BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) noexcept {
-  const Stack stack = stacks_.Take();
-  const StackPool& pool = stacks_.pool();
-  sanitizer::StackInUse(pool.LimitOf(stack), pool.BytesOf(stack));
-  fresh.context_ = context::Make(pool.TopOf(stack), pool.BytesOf(stack), &SwitchEntry::Enter);
-#if defined(__SANITIZE_THREAD__)
-  fresh.sanitizer_context_ = __tsan_create_fiber(0);
-#endif
-  return stack;
-}
-
 BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::AnnounceSwitch(
     [[maybe_unused]] void** save, [[maybe_unused]] Thread& next) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
@@ -157,17 +153,16 @@ BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::AnnounceSwitch(
 #endif
 }
 
-BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::LeaveForGood(Stack stack,
-                                                                          Thread& next) noexcept {
+BOBBIN_NO_SANITIZE_THREAD BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::LeaveForGood(
+    Stack stack, Thread& next) noexcept {
   // Nobody can take the stack before this thread has left it: the cache is this OS thread's own.
   stacks_.Give(stack);
   SetCurrent(&next);
   AnnounceSwitch(nullptr, next);
-  context::SwitchTo(next.context_, &ended_context_);
-  __builtin_unreachable();
+  context::LeaveFor(next.context_, &ended_context_);
 }
 
-void Dispatcher::RunTasks() noexcept {
+BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::RunTasks() noexcept {
   while (true) {
     auto& task = static_cast<Task&>(Current());
     EnsureDefaultFloatingPoint();
@@ -196,6 +191,14 @@ void Dispatcher::RunTasks() noexcept {
 #endif
     here.Begin(static_cast<Task&>(next), stack);
   }
+}
+
+BOBBIN_NO_SANITIZE_THREAD void SwitchEntry::Enter(context::Arrival arrival) noexcept {
+  context::StoreLeaver(arrival);
+  sanitizer::AfterSwitch(nullptr);
+  // Whoever walks this stack stops here.
+  __asm__ __volatile__(".cfi_undefined rip");
+  Dispatcher::RunTasks();
 }
 
 #if defined(__SANITIZE_THREAD__)

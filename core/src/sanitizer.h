@@ -32,6 +32,12 @@
 #else
 #define BOBBIN_NO_SANITIZE_THREAD
 #endif
+// For what belongs into the caller, except where the two are instrumented differently.
+#if defined(__SANITIZE_THREAD__)
+#define BOBBIN_INLINE_INTO_CALLER
+#else
+#define BOBBIN_INLINE_INTO_CALLER __attribute__((always_inline))
+#endif
 
 namespace bobbin::internal {
 

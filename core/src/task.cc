@@ -14,23 +14,11 @@
 
 namespace bobbin::internal {
 
-void Task::Prepare(uint64_t id, std::string_view name) {
-  // Free, so nobody else looks: plain stores throughout.
-  state_.Reset(Phase::kFresh);
-  context_ = nullptr;
-  dispatcher_.store(nullptr, std::memory_order_relaxed);     // relaxed: not launched yet.
-  is_cancelled_.store(false, std::memory_order_relaxed);     // relaxed: not launched yet.
-  ending_.Reset(0);
-  governing_ = nullptr;
-  has_checked_cancel_ = false;
-  owner_ = nullptr;
-  id_ = id;
-  if (!name.empty()) {
-    name_ = static_cast<char*>(std::malloc(name.size() + 1));
-    BOBBIN_CHECK(name_ != nullptr, "out of memory");
-    std::memcpy(name_, name.data(), name.size());
-    name_[name.size()] = '\0';
-  }
+void Task::SetName(std::string_view name) {
+  name_ = static_cast<char*>(std::malloc(name.size() + 1));
+  BOBBIN_CHECK(name_ != nullptr, "out of memory");
+  std::memcpy(name_, name.data(), name.size());
+  name_[name.size()] = '\0';
 }
 
 void Task::RunBody() noexcept {
@@ -66,12 +54,6 @@ bool Task::IsLive() const noexcept {
   return phase != Phase::kIdle && phase != Phase::kDone;
 }
 
-Outcome Task::TakeOutcome() noexcept {
-  Outcome taken = std::move(outcome());
-  outcome().~Outcome();
-  return taken;
-}
-
 bool Task::TellEnd() noexcept {
   if ((ending_.Load() & kOwned) == 0) return TellHandle();
   owner_->TaskEnded(*this, TakeOutcome());
@@ -92,29 +74,31 @@ bool Task::TellHandle() noexcept {
   return false;
 }
 
-absl::Status Task::Join(bool interruptible, Outcome& end) noexcept {
-  if (!IsDone()) {
-    BOBBIN_CHECK(this != &Current(), "a virtual thread cannot join itself");
-    Waiter self;
-    const uint32_t bits = ending_.Lock();
-    if ((bits & kDone) != 0) {
-      ending_.Unlock(bits);
-    } else {
-      joiner_ = &self;
-      self.BeginWait(interruptible ? Phase::kWaiting : Phase::kWaitingShielded);
-      ending_.Unlock(bits);
-      const Wake wake = self.Park();
-      if (wake != Wake::kNotified) {
-        const uint32_t now = ending_.Lock();
-        joiner_ = nullptr;
-        ending_.Unlock(now);
-        if ((now & kDone) == 0) return StatusOf(wake);
-      }
-    }
+Wake Task::AwaitEnd(Phase phase) noexcept {
+  if (IsDone()) return Wake::kNotified;
+  BOBBIN_CHECK(this != &Current(), "a virtual thread cannot join itself");
+  Waiter self;
+  const uint32_t bits = ending_.Lock();
+  if ((bits & kDone) != 0) {
+    ending_.Unlock(bits);
+    return Wake::kNotified;
   }
-  end = TakeOutcome();
+  joiner_ = &self;
+  self.BeginWait(phase);
+  ending_.Unlock(bits);
+  const Wake wake = self.Park();
+  if (wake == Wake::kNotified) return wake;
+  // It may have ended all the same: a result that is there wins.
+  const uint32_t now = ending_.Lock();
+  joiner_ = nullptr;
+  ending_.Unlock(now);
+  return (now & kDone) != 0 ? Wake::kNotified : wake;
+}
+
+Outcome Task::TakeEnd() noexcept {
+  Outcome end = TakeOutcome();
   Free();
-  return absl::OkStatus();
+  return end;
 }
 
 void Task::Detach() noexcept {
@@ -130,8 +114,10 @@ void Task::Detach() noexcept {
 }
 
 void Task::Free() noexcept {
-  std::free(name_);
-  name_ = nullptr;
+  if (__builtin_expect(name_ != nullptr, 0)) {
+    std::free(name_);
+    name_ = nullptr;
+  }
   // A block that is in an inbox is freed by the carrier that takes it out.
   // Pairs with the exchange in Dispatcher::DrainInbox.
   if (attention_.load(std::memory_order_acquire) != 0) {

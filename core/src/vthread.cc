@@ -10,7 +10,10 @@
 namespace bobbin {
 
 using internal::Outcome;
+using internal::Phase;
 using internal::Task;
+using internal::Thread;
+using internal::Wake;
 
 VirtualThread& VirtualThread::operator=(VirtualThread&& other) noexcept {
   if (this != &other) {
@@ -22,23 +25,23 @@ VirtualThread& VirtualThread::operator=(VirtualThread&& other) noexcept {
 
 absl::Status VirtualThread::Join() {
   BOBBIN_CHECK(is_joinable(), "Join of a handle that holds no virtual thread");
-  Outcome end;
-  // A thread that has ended is joined even by a caller that is to stop: its result is here.
-  if (!task_->IsDone() && internal::Current().ShouldStop()) {
-    return internal::Current().StopStatus();
+  if (!task_->IsDone()) {
+    Thread& self = internal::Current();
+    if (self.ShouldStop()) return self.StopStatus();
+    if (const Wake wake = task_->AwaitEnd(Phase::kWaiting); wake != Wake::kNotified) {
+      return Thread::StatusOf(wake);
+    }
   }
-  if (absl::Status stopped = task_->Join(true, end); !stopped.ok()) return stopped;
-  task_ = nullptr;
-  if (end.exception != nullptr) std::rethrow_exception(end.exception);
+  Outcome end = std::exchange(task_, nullptr)->TakeEnd();
+  if (__builtin_expect(end.exception != nullptr, 0)) std::rethrow_exception(end.exception);
   return std::move(end.status);
 }
 
 void VirtualThread::CancelAndJoin() noexcept {
   task_->Cancel();
-  Outcome dropped;
-  const absl::Status joined = task_->Join(false, dropped);
-  BOBBIN_CHECK(joined.ok(), "nothing ends a shielded wait but its notify");
-  task_ = nullptr;
+  const Wake wake = task_->AwaitEnd(Phase::kWaitingShielded);
+  BOBBIN_CHECK(wake == Wake::kNotified, "nothing ends a shielded wait but its notify");
+  static_cast<void>(std::exchange(task_, nullptr)->TakeEnd());
 }
 
 void VirtualThread::Cancel() {

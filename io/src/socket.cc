@@ -2,6 +2,8 @@
 
 #include "io/src/socket.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -78,6 +80,17 @@ absl::Status Socket::Failure(int error, std::string_view operation) const {
   return SocketError(error, operation);
 }
 
+bool Socket::EndWasReset() const noexcept {
+  if (writer_met_reset_.load()) return true;
+  constexpr uint32_t kWriter = static_cast<uint32_t>(User::kWriter);
+  if ((word_.load() & kWriter) == 0) return false;
+  // The writer may be about to hear of it. After a proper end, the peer's, this side is still open.
+  tcp_info info{};
+  socklen_t bytes = sizeof(info);
+  return ::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
+         info.tcpi_state == TCP_CLOSE;
+}
+
 // --- Transfers
 
 namespace {
@@ -123,8 +136,12 @@ absl::StatusOr<size_t> Socket::Receive(Thread& self, std::span<std::byte> buffer
       value = result.value;
     }
     if (__builtin_expect(value > 0, 1)) return static_cast<size_t>(value);
-    // A close of this side looks like the peer's.
-    if (value == 0) return is_closing() ? absl::StatusOr<size_t>(ClosedError("read")) : 0;
+    if (value == 0) {
+      // A close of this side looks like the peer's, and so may a reset.
+      if (is_closing()) return ClosedError("read");
+      if (EndWasReset()) return SocketError(ECONNRESET, "read");
+      return size_t{0};
+    }
     if (!IsWorthRepeating(value)) return Failure(static_cast<int>(-value), "read");
   }
 }
@@ -145,6 +162,7 @@ absl::StatusOr<size_t> Socket::Send(Thread& self, std::span<const std::byte> byt
       value = result.value;
     }
     if (__builtin_expect(value >= 0, 1)) return static_cast<size_t>(value);
+    if (value == -ECONNRESET) writer_met_reset_.store(true);
     if (!IsWorthRepeating(value)) return Failure(static_cast<int>(-value), "write");
   }
 }

@@ -93,12 +93,16 @@ class Socket {
 
   [[nodiscard]] bool Enter(User user) noexcept;
   void Leave(User user) noexcept;
-  // The status for a negative result, or for an end that is a close of this side.
+  // The status for an error number, or for a close of this side.
   absl::Status Failure(int error, std::string_view operation) const;
+  // Whether the end that a reader met was a reset, of which a writer took the notice.
+  bool EndWasReset() const noexcept;
 
   // Written by whoever enters, leaves, closes or releases; see above. The release of a leaver comes
   // before the acquire of the last one, which closes and frees.
   std::atomic<uint32_t> word_{kOwned};
+  // Set by a writer that met a reset, which the system tells only once; read by readers that meet an end.
+  std::atomic<bool> writer_met_reset_{false};
   const int fd_;
   bool may_have_more_ = false;  // The reader's: the last receive left something behind.
 };

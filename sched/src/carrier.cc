@@ -9,7 +9,6 @@
 #include <bobbin/core/internal/current.h>
 
 #include <bobbin/core/internal/stack_overflow.h>
-#include "sched/src/limits.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
@@ -104,10 +103,8 @@ Deadline Carrier::NextWake() const noexcept {
   return AtNanoseconds(std::min(heap_.NextWake(), wheel_.NextWake()));
 }
 
-void Carrier::PushFresh(Task& task) noexcept {
-  counts_.spawned.add(1);
-  fresh_.Push(task);
-  if (fresh_.size() >= kShareFrom && runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
+void Carrier::ShareFresh() noexcept {
+  if (runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
 }
 
 void Carrier::Give(Task& task) noexcept {

@@ -38,6 +38,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "absl/status/status.h"
 
@@ -47,6 +48,7 @@
 
 #include "sched/src/fresh_deque.h"
 #include "sched/src/intake.h"
+#include "sched/src/limits.h"
 #include "sched/src/timer_wheel.h"
 
 namespace bobbin::internal {
@@ -70,8 +72,17 @@ class Carrier final : public Dispatcher {
 
   bool ArmTimer(TimerNode& node) noexcept override;
   void DisarmTimer(TimerNode& node) noexcept override;
+  // A prepared block; null at the limit.
+  Task* NewTask(std::string_view name) {
+    Task* const task = tasks().Take();
+    if (__builtin_expect(task != nullptr, 1)) task->Prepare(tasks().TakeId(), name);
+    return task;
+  }
   // Offers a new virtual thread, here first.
-  void PushFresh(Task& task) noexcept;
+  void PushFresh(Task& task) noexcept {
+    counts_.spawned.add(1);
+    if (fresh_.Push(task) >= kShareFrom) ShareFresh();
+  }
   Poller& poller() noexcept { return *poller_; }
   bool OthersAreReady() const noexcept { return has_ready() || fresh_.size() != 0; }
   Counters& counters() noexcept { return counts_; }
@@ -102,6 +113,8 @@ class Carrier final : public Dispatcher {
   Task* TakeFresh() noexcept override;
   void Ring() noexcept override;
 
+  // Wakes a sleeping carrier to take some of the new virtual threads.
+  void ShareFresh() noexcept;
   void Turn() noexcept;
   void FireTimers() noexcept;
   void DrainIntake() noexcept;

@@ -45,7 +45,8 @@ class FreshDeque {
   FreshDeque(const FreshDeque&) = delete;
   FreshDeque& operator=(const FreshDeque&) = delete;
 
-  void Push(Task& task);
+  // Returns how many there are now, about.
+  size_t Push(Task& task);
   Task* TakeNewest() noexcept;
   Task* TakeOldest() noexcept { return Steal(); }
   // The oldest, or null when there is none or another thief was faster.
@@ -91,13 +92,14 @@ inline FreshDeque::FreshDeque(bool is_shared) : is_shared_(is_shared) {
   array_.store(arrays_.back().get());
 }
 
-inline void FreshDeque::Push(Task& task) {
+inline size_t FreshDeque::Push(Task& task) {
   const int64_t young = young_.load(std::memory_order_relaxed);  // relaxed: own.
   const int64_t old = old_.load(std::memory_order_acquire);      // Pairs with the exchange in Steal.
   Array* array = array_.load(std::memory_order_relaxed);         // relaxed: own.
   if (__builtin_expect(young - old > array->mask, 0)) array = &Grow(old, young);
   array->At(young).store(&task, std::memory_order_relaxed);  // relaxed: published by the next line.
   young_.store(young + 1, std::memory_order_release);        // Pairs with the load in Steal.
+  return static_cast<size_t>(young + 1 - old);
 }
 
 inline Task* FreshDeque::TakeNewest() noexcept {

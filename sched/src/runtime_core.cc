@@ -99,11 +99,7 @@ Carrier* RuntimeCore::OwnCarrier() const noexcept {
 Task* RuntimeCore::NewTask(std::string_view name) {
   // relaxed: a spawn that races with Shutdown is the caller's race.
   BOBBIN_CHECK(!is_stopped_.load(std::memory_order_relaxed), "Spawn on a runtime that has ended");
-  if (Carrier* const here = OwnCarrier()) {
-    Task* const task = here->tasks().Take();
-    if (task != nullptr) task->Prepare(here->tasks().TakeId(), name);
-    return task;
-  }
+  if (Carrier* const here = OwnCarrier()) return here->NewTask(name);
   Task* const task = tasks_.Allocate(1).first;
   if (task != nullptr) task->Prepare(tasks_.TakeIds(1), name);
   return task;

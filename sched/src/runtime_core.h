@@ -66,7 +66,6 @@ class RuntimeCore {
 
   Runtime& facade() const noexcept { return facade_; }
   TaskPool& tasks() noexcept { return tasks_; }
-  size_t tasks_max() const noexcept { return tasks_.tasks_max(); }
   StackPool& stacks() noexcept { return stacks_; }
   bool stacks_are_limited() const noexcept { return stacks_.is_limited(); }
   IdleCarriers& idle() noexcept { return idle_; }

@@ -476,6 +476,26 @@ BOBBIN_TEST(PlatformPoolTest, CancelWhileRunningKeepsTheCallerUntilTheEnd) {
   EXPECT_OK(caller.Join());  // What has been done is reported as done.
 }
 
+BOBBIN_TEST(PlatformPoolTest, ARunningBodyCanBeAskedToStop) {
+  PlatformPool pool({.threads = 1});
+  Gate gate;
+  std::atomic<int> requests{0};
+  VirtualThread caller = Spawn([&] {
+    const Role here = CurrentRole();
+    return pool.RunBlocking({.request_stop =
+                                 [&] {
+                                   EXPECT_EQ(CurrentRole(), here);
+                                   requests.fetch_add(1);
+                                   gate.Open();
+                                 }},
+                            [&] { gate.EnterBlocking(); });
+  });
+  gate.AwaitEntered(1);
+  caller.Cancel();
+  EXPECT_OK(caller.Join());
+  EXPECT_EQ(requests.load(), 1);
+}
+
 BOBBIN_TEST(PlatformPoolTest, AShieldedCallerIsNotTakenBack) {
   PlatformPool pool({.threads = 1});
   Gate gate;

@@ -26,10 +26,10 @@ namespace bobbin::test {
 
 template <typename Condition>
 void AwaitTrue(Condition condition) {
-  while (!condition()) {
+  for (int looks = 1; !condition(); ++looks) {
     Yield();
-    // The one that is awaited may need this CPU.
-    sched_yield();
+    // The one that is awaited may be on another carrier, which needs this CPU.
+    if (looks % 64 == 0) sched_yield();
   }
 }
 

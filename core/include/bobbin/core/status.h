@@ -42,10 +42,13 @@ inline std::string_view MessageOf(const absl::Status& status) {
 #define BOBBIN_STATUS_CONCAT_INNER(a, b) a##b
 #define BOBBIN_STATUS_CONCAT(a, b) BOBBIN_STATUS_CONCAT_INNER(a, b)
 
-// Returns the status of `expression` from the enclosing function unless it is OK.
-#define BOBBIN_RETURN_IF_ERROR(expression)                                             \
-  if (absl::Status bobbin_status_ = (expression); !bobbin_status_.ok()) /* NOLINT */ \
-  return bobbin_status_
+// Returns the status of `expression` from the enclosing function unless it is OK. The expression may
+// hold a lambda that uses the macro itself.
+#define BOBBIN_RETURN_IF_ERROR(expression) \
+  BOBBIN_RETURN_IF_ERROR_INNER(BOBBIN_STATUS_CONCAT(bobbin_status_, __LINE__), expression)
+#define BOBBIN_RETURN_IF_ERROR_INNER(holder, expression)                \
+  if (absl::Status holder = (expression); !holder.ok()) /* NOLINT */ \
+  return holder
 
 // Evaluates `expression` (a StatusOr); returns its status from the enclosing function unless it is OK,
 // else moves its value into `target`, which may be a declaration.

@@ -43,11 +43,13 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
 #include <bobbin/sched/internal/blocking_call.h>
@@ -80,6 +82,13 @@ struct PlatformPoolOptions {
   std::chrono::nanoseconds shutdown_budget = std::chrono::seconds(25);
 };
 
+struct RunBlockingOptions {
+  // Called on the calling thread, once, when it is to stop while the body runs: asks the body to
+  // end early, such as by a flag or a library's interrupt function. The body is waited for all the
+  // same.
+  std::optional<absl::FunctionRef<void()>> request_stop = std::nullopt;
+};
+
 struct PlatformPoolStatistics {
   size_t threads = 0;          // That exist now.
   size_t threads_peak = 0;     // That existed at once, at most.
@@ -109,20 +118,29 @@ class PlatformPool {
   // Runs `body` on a platform thread and returns what it returned: a T as StatusOr<T>, nothing as
   // Status; a Status or StatusOr as it is.
   template <typename F>
-  internal::BlockingResult<F> RunBlocking(F&& body) {
+  internal::BlockingResult<F> RunBlocking(const RunBlockingOptions& options, F&& body) {
     using Function = std::remove_reference_t<F>;
     struct Call {
       static void Produce(void* call) { static_cast<Call*>(call)->outcome.Produce(); }
       static void Run(void* call) {
         static_cast<Call*>(call)->exception = CaptureException(&Produce, call);
       }
+      static void RequestStop(void* call) { (*static_cast<Call*>(call)->options.request_stop)(); }
+      const RunBlockingOptions& options;
       internal::BlockingOutcome<Function> outcome;
       std::exception_ptr exception;
-    } call{internal::BlockingOutcome<Function>(body), nullptr};
-    const absl::Status ran = internal::RunAndWait(*core_, {.run = &Call::Run, .argument = &call});
+    } call{options, internal::BlockingOutcome<Function>(body), nullptr};
+    const absl::Status ran = internal::RunAndWait(
+        *core_, {.run = &Call::Run,
+                 .request_stop = options.request_stop.has_value() ? &Call::RequestStop : nullptr,
+                 .argument = &call});
     if (!ran.ok()) return ran;
     if (call.exception != nullptr) std::rethrow_exception(std::move(call.exception));
     return std::move(call.outcome).Take();
+  }
+  template <typename F>
+  internal::BlockingResult<F> RunBlocking(F&& body) {
+    return RunBlocking(RunBlockingOptions{}, std::forward<F>(body));
   }
 
   // Queues `body` and returns at once. An exception out of it ends the process.

@@ -39,9 +39,7 @@ internal::BlockingResult<F> RunBlocking(F&& body) {
     return pool->RunBlocking(std::forward<F>(body));
   }
   BOBBIN_RETURN_IF_ERROR(CheckStop());
-  internal::BlockingOutcome<std::remove_reference_t<F>> outcome(body);
-  outcome.Produce();
-  return std::move(outcome).Take();
+  return internal::CallBlocking(body);
 }
 
 }  // namespace bobbin

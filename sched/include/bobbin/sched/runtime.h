@@ -88,7 +88,7 @@ class Runtime {
   // Starts a virtual thread from outside.
   template <internal::BodyCallable F>
   VirtualThread Spawn(const SpawnOptions& options, F&& body) {
-    internal::Task& task = internal::NewTaskOrAbort(*this, options);
+    internal::Task& task = internal::NewTask(*this, options);
     task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
     internal::Launch(*this, task, options.placement);
     return VirtualThread(task);

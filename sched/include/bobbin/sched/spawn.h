@@ -52,22 +52,25 @@ namespace internal {
 
 // The runtime of the calling thread; aborts on a foreign thread.
 Runtime& CurrentRuntime();
-// A prepared block, or null at the limit.
-Task* NewTask(Runtime& runtime, const SpawnOptions& options);
-Task& NewTaskOrAbort(Runtime& runtime, const SpawnOptions& options);
+
+// A block prepared for a new virtual thread of the calling thread's runtime, or of `runtime`; null, or an
+// abort, at the limit.
+Task* TryNewTask(const SpawnOptions& options);
+Task& NewTask(const SpawnOptions& options);
+Task& NewTask(Runtime& runtime, const SpawnOptions& options);
 // Makes it runnable. The body has been built.
+void Launch(Task& task, Placement placement) noexcept;
 void Launch(Runtime& runtime, Task& task, Placement placement) noexcept;
-absl::Status TooManyVirtualThreads(const Runtime& runtime);
+absl::Status TooManyVirtualThreads(Runtime& runtime);
 
 }  // namespace internal
 
 // Starts a virtual thread that runs `body`.
 template <internal::BodyCallable F>
 VirtualThread Spawn(const SpawnOptions& options, F&& body) {
-  Runtime& runtime = internal::CurrentRuntime();
-  internal::Task& task = internal::NewTaskOrAbort(runtime, options);
+  internal::Task& task = internal::NewTask(options);
   task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
-  internal::Launch(runtime, task, options.placement);
+  internal::Launch(task, options.placement);
   return VirtualThread(task);
 }
 template <internal::BodyCallable F>
@@ -78,11 +81,10 @@ VirtualThread Spawn(F&& body) {
 // The same, for servers that admit load: RESOURCE_EXHAUSTED at the limit, and `body` is dropped.
 template <internal::BodyCallable F>
 absl::StatusOr<VirtualThread> TrySpawn(const SpawnOptions& options, F&& body) {
-  Runtime& runtime = internal::CurrentRuntime();
-  internal::Task* const task = internal::NewTask(runtime, options);
-  if (task == nullptr) return internal::TooManyVirtualThreads(runtime);
+  internal::Task* const task = internal::TryNewTask(options);
+  if (task == nullptr) return internal::TooManyVirtualThreads(internal::CurrentRuntime());
   task->set_body(internal::Body::Emplace(task->body_storage(), std::forward<F>(body)));
-  internal::Launch(runtime, *task, options.placement);
+  internal::Launch(*task, options.placement);
   return VirtualThread(*task);
 }
 

@@ -65,7 +65,7 @@ class TaskGroup final : private internal::TaskOwner {
   // Starts a child. After a failure or Cancel it starts cancelled.
   template <internal::BodyCallable F>
   void Spawn(const SpawnOptions& options, F&& body) {
-    internal::Task& task = internal::NewTaskOrAbort(runtime_, options);
+    internal::Task& task = internal::NewTask(runtime_, options);
     task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
     Launch(task, options.placement);
   }

@@ -30,6 +30,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -72,8 +73,19 @@ class Task final : public Thread, public IntrusiveLink {
   Task() noexcept : Thread(Role::kVirtual, nullptr) {}
   ~Task() = default;  // What storage_ holds is ended by hand.
 
-  // Makes the block ready for a new virtual thread. `name` is copied if it is not empty.
-  void Prepare(uint64_t id, std::string_view name);
+  // Makes the block, which nobody else sees, ready for a new virtual thread. `name` is copied if it is not
+  // empty.
+  void Prepare(uint64_t id, std::string_view name) {
+    state_.Reset(Phase::kFresh);
+    context_ = nullptr;
+    dispatcher_.store(nullptr, std::memory_order_relaxed);  // relaxed: not launched yet.
+    is_cancelled_.store(false, std::memory_order_relaxed);  // relaxed: not launched yet.
+    has_checked_cancel_ = false;
+    ending_.Reset(0);
+    owner_ = nullptr;
+    id_ = id;
+    if (__builtin_expect(!name.empty(), 0)) SetName(name);
+  }
 
   // Where to build the body, and how to run it.
   void* body_storage() noexcept { return storage_; }
@@ -100,9 +112,11 @@ class Task final : public Thread, public IntrusiveLink {
 
   // --- The handle's side: one thread at a time.
 
-  // Waits for the end and returns what the body ended with; frees the block. With `interruptible`, a
-  // deadline or a cancel may end the wait: the status then says so, and the task is as before.
-  absl::Status Join(bool interruptible, Outcome& outcome) noexcept;
+  // Waits for the end. With `phase` kWaiting a deadline or a cancel may end the wait; the task is then as
+  // before.
+  Wake AwaitEnd(Phase phase) noexcept;
+  // What the body ended with; frees the block. REQUIRES: IsDone().
+  Outcome TakeEnd() noexcept;
   // Lets the task free itself when it ends.
   void Detach() noexcept;
   bool IsDone() const noexcept { return (ending_.Load() & kDone) != 0; }
@@ -119,13 +133,18 @@ class Task final : public Thread, public IntrusiveLink {
   static constexpr uint32_t kDetached = 4;
   static constexpr uint32_t kOwned = 8;
 
+  void SetName(std::string_view name);
   // Runs the body on the calling stack and keeps what it ends with.
   void RunBody() noexcept;
   // Tells owner or handle; true if the block is now the caller's to free.
   [[nodiscard]] bool TellEnd() noexcept;
   [[nodiscard]] bool TellHandle() noexcept;
   Outcome& outcome() noexcept { return *std::launder(reinterpret_cast<Outcome*>(storage_)); }
-  Outcome TakeOutcome() noexcept;
+  Outcome TakeOutcome() noexcept {
+    Outcome taken = std::move(outcome());
+    outcome().~Outcome();
+    return taken;
+  }
 
   Task* link_ = nullptr;  // In an intake, in an inbox, or in a list of free blocks.
   std::atomic<uint32_t> attention_{0};  // See above: written by any thread.

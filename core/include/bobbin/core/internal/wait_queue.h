@@ -55,7 +55,11 @@ class Waiter : public IntrusiveLink {
 
   // For a wait outside a queue: begins it, and ends it from elsewhere.
   void BeginWait(Phase phase) noexcept { ticket_ = thread_.state().BeginWait(phase); }
-  [[nodiscard]] bool TryNotify() noexcept { return thread_.state().TryNotify(ticket_); }
+  [[nodiscard]] bool TryNotify() noexcept {
+    const Dispatcher* const carrier = thread_.dispatcher();
+    const bool is_local = carrier != nullptr && carrier == Current().dispatcher();
+    return thread_.state().TryNotify(ticket_, is_local);
+  }
 
   // What the waiter wants and what it is given; their meaning is the primitive's.
   int64_t amount = 0;

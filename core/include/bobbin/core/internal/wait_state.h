@@ -27,7 +27,9 @@
 //
 // Why one wait ends exactly once. A wait ends by a compare-exchange from (ticket, waiting). One wins;
 // the others find another word and do nothing. A notifier that is late by a whole wait holds an old
-// ticket and cannot match.
+// ticket and cannot match. On the waiting thread's own carrier the exchange is not needed: interrupts come
+// from that OS thread only, and a wait has one notifier at a time (the one that took the waiter out of its
+// queue), so a load and a store do.
 //
 // Why no wake-up is lost and no stack runs twice. BeginWait comes before the wait is published (under
 // the lock of the queue it is put in), so whoever finds the waiter finds the state waiting. The winner
@@ -95,12 +97,15 @@ class WaitState {
   }
 
   // True if this call ended the wait `ticket`: the caller must now dispatch the thread, once.
-  [[nodiscard]] bool TryNotify(Ticket ticket) noexcept {
+  // `is_local`: the caller runs on the carrier of the waiting thread.
+  [[nodiscard]] bool TryNotify(Ticket ticket, bool is_local) noexcept {
     uint64_t word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
-    const Phase phase = PhaseOf(word);
-    if (TicketOf(word) != ticket) return false;
-    if (phase != Phase::kWaiting && phase != Phase::kWaitingShielded) return false;
-    return Change(word, Word(ticket, Phase::kNotified));
+    if (word != Word(ticket, Phase::kWaiting) && word != Word(ticket, Phase::kWaitingShielded)) {
+      return false;
+    }
+    if (!is_local) return Change(word, Word(ticket, Phase::kNotified));
+    word_.store(Word(ticket, Phase::kNotified), std::memory_order_relaxed);  // relaxed: one OS thread.
+    return true;
   }
 
   // True if this call ended whatever interruptible wait the thread is in. Only the OS thread on which

@@ -64,6 +64,17 @@ template <typename F>
 using BlockingResult =
     typename BlockingResultOf<std::invoke_result_t<std::remove_reference_t<F>&>>::type;
 
+// Calls `body` and returns what RunBlocking returns for it.
+template <typename F>
+BlockingResult<F> CallBlocking(F& body) {
+  if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+    body();
+    return absl::OkStatus();
+  } else {
+    return body();
+  }
+}
+
 // A body and the place for its result.
 template <typename F>
 class BlockingOutcome {
@@ -71,14 +82,7 @@ class BlockingOutcome {
   explicit BlockingOutcome(F& body) : body_(body) {}
 
   // Runs the body and keeps what it returns.
-  void Produce() {
-    if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
-      body_();
-      result_.emplace();
-    } else {
-      result_.emplace(body_());
-    }
-  }
+  void Produce() { result_.emplace(CallBlocking(body_)); }
   // REQUIRES: Produce has returned.
   BlockingResult<F> Take() && { return *std::move(result_); }
 

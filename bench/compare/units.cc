@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/compare/units.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "fmt/format.h"
+
+#include <bobbin/core/event.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/core/status.h>
+#include <bobbin/core/wait_group.h>
+
+#include "bench/compare/crew.h"
+#include "bench/compare/text.h"
+
+namespace bobbin::compare {
+namespace {
+
+class Units {
+ public:
+  Units(const Trial& trial, UnitBody body) : trial_(trial), body_(body), measurement_(trial) {}
+
+  absl::StatusOr<Figures> Measure() {
+    BOBBIN_ASSIGN_OR_RETURN(const std::unique_ptr<Crew> crew, MakeCrew(trial_.kind));
+    not_ready_.Add(static_cast<int64_t>(trial_.concurrency));
+    BOBBIN_RETURN_IF_ERROR(crew->Start("starter", [this, &crew] { StartAll(*crew); }));
+    BOBBIN_RETURN_IF_ERROR(not_ready_.Wait());
+
+    measurement_.Begin();
+    go_.Set();
+    crew->Join();
+
+    MutexLock lock(mutex_);
+    BOBBIN_RETURN_IF_ERROR(failure_);
+    return measurement_.Summarise();
+  }
+
+ private:
+  void StartAll(Crew& crew) {
+    measurement_.NoteResidentBefore();
+    for (size_t unit = 0; unit < trial_.concurrency; ++unit) {
+      if (crew.Start("unit", [this, unit] { RunUnit(unit); }).ok()) continue;
+      Fail(ThreadsRanOut(unit));
+      for (; unit < trial_.concurrency; ++unit) not_ready_.Done();
+    }
+  }
+
+  void RunUnit(size_t unit) {
+    not_ready_.Done();
+    if (!go_.Wait().ok() || measurement_.is_stopped()) return;
+    Fail(body_(unit, measurement_));
+  }
+
+  // Ends the trial, unless `status` is OK.
+  void Fail(absl::Status status) {
+    if (status.ok()) return;
+    MutexLock lock(mutex_);
+    failure_.Update(status);
+    measurement_.Stop();
+  }
+
+  const Trial& trial_;
+  const UnitBody body_;
+  Measurement measurement_;
+  WaitGroup not_ready_;
+  Event go_;
+
+  Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<Figures> MeasureUnits(const Trial& trial, UnitBody body) {
+  return Units(trial, body).Measure();
+}
+
+absl::Status ThreadsRanOut(size_t started) {
+  return MakeStatus(absl::StatusCode::kResourceExhausted,
+                    fmt::format("threads ran out at {}", Grouped(started)));
+}
+
+}  // namespace bobbin::compare

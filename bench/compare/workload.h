@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Workload: something to do that shows how the two kinds of threads differ, or that they do not.
+//
+// Each runs one body on either kind. It runs in a process of its own, so that it may use all of it.
+
+#ifndef BOBBIN_BENCH_COMPARE_WORKLOAD_H_
+#define BOBBIN_BENCH_COMPARE_WORKLOAD_H_
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+#include "bench/compare/trial.h"
+
+namespace bobbin::compare {
+
+struct Workload {
+  std::string_view name;
+  std::string_view title;    // What its threads do, in one line,
+  std::string_view latency;  // and what is measured as its latency.
+
+  // More threads than this show nothing more.
+  size_t concurrency_max;
+
+  absl::StatusOr<Figures> (*run)(const Trial& trial);
+};
+
+extern const Workload kWaitWorkload;
+extern const Workload kEchoWorkload;
+extern const Workload kSqliteWorkload;
+extern const Workload kCpuWorkload;
+
+inline constexpr std::array kWorkloads = {&kWaitWorkload, &kEchoWorkload, &kSqliteWorkload,
+                                          &kCpuWorkload};
+
+// The workload of that name, or null.
+const Workload* WorkloadNamed(std::string_view name);
+
+}  // namespace bobbin::compare
+
+#endif  // BOBBIN_BENCH_COMPARE_WORKLOAD_H_

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cell: one value of a result as it is kept. Decoder: how it is read as a C++ type.
+//
+//   Called from   any thread; one at a time.
+//   Suspends      never.
+
+#ifndef BOBBIN_DB_INTERNAL_CELL_H_
+#define BOBBIN_DB_INTERNAL_CELL_H_
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <bobbin/db/value.h>
+
+namespace bobbin::db::internal {
+
+class RowsBuilder;
+
+enum class CellKind : uint8_t { kNull, kInteger, kReal, kText, kBlob };
+
+struct Cell {
+  CellKind kind = CellKind::kNull;
+  uint32_t size = 0;  // Of a text or blob.
+  union {
+    int64_t integer = 0;
+    double real;
+    uint64_t offset;  // Of a text or blob, in the bytes of its result.
+  };
+};
+static_assert(sizeof(Cell) == 16);
+
+// A cell with what it refers to.
+struct CellView {
+  CellKind kind = CellKind::kNull;
+  int64_t integer = 0;
+  double real = 0;
+  std::string_view bytes;
+
+  static CellView Of(const Cell& cell, std::string_view all_bytes) {
+    CellView view;
+    view.kind = cell.kind;
+    if (cell.kind == CellKind::kInteger) view.integer = cell.integer;
+    if (cell.kind == CellKind::kReal) view.real = cell.real;
+    if (cell.kind == CellKind::kText || cell.kind == CellKind::kBlob) {
+      view.bytes = all_bytes.substr(cell.offset, cell.size);
+    }
+    return view;
+  }
+};
+
+// Whether a cell can be read as a type.
+enum class Fit : uint8_t { kFits, kWrongType, kOutOfRange };
+
+inline Fit FitIf(const CellView& cell, CellKind kind) {
+  return cell.kind == kind ? Fit::kFits : Fit::kWrongType;
+}
+
+inline std::span<const std::byte> BlobOf(const CellView& cell) {
+  return std::as_bytes(std::span(cell.bytes));
+}
+
+// For each type: its name for messages, whether a cell fits, and the value of one that does.
+template <typename T>
+struct Decoder;
+
+template <Integer T>
+struct Decoder<T> {
+  static constexpr std::string_view kName = "an integer";
+  static Fit FitOf(const CellView& cell) {
+    if (cell.kind != CellKind::kInteger) return Fit::kWrongType;
+    return std::in_range<T>(cell.integer) ? Fit::kFits : Fit::kOutOfRange;
+  }
+  static T Decode(const CellView& cell) { return static_cast<T>(cell.integer); }
+};
+
+template <>
+struct Decoder<bool> {
+  static constexpr std::string_view kName = "a bool";
+  static Fit FitOf(const CellView& cell) {
+    if (cell.kind != CellKind::kInteger) return Fit::kWrongType;
+    return cell.integer == 0 || cell.integer == 1 ? Fit::kFits : Fit::kOutOfRange;
+  }
+  static bool Decode(const CellView& cell) { return cell.integer != 0; }
+};
+
+template <>
+struct Decoder<double> {
+  static constexpr std::string_view kName = "a double";
+  static Fit FitOf(const CellView& cell) {
+    return cell.kind == CellKind::kInteger ? Fit::kFits : FitIf(cell, CellKind::kReal);
+  }
+  static double Decode(const CellView& cell) {
+    return cell.kind == CellKind::kInteger ? static_cast<double>(cell.integer) : cell.real;
+  }
+};
+
+template <>
+struct Decoder<std::string_view> {
+  static constexpr std::string_view kName = "text";
+  static Fit FitOf(const CellView& cell) { return FitIf(cell, CellKind::kText); }
+  static std::string_view Decode(const CellView& cell) { return cell.bytes; }
+};
+
+template <>
+struct Decoder<std::string> {
+  static constexpr std::string_view kName = "text";
+  static Fit FitOf(const CellView& cell) { return FitIf(cell, CellKind::kText); }
+  static std::string Decode(const CellView& cell) { return std::string(cell.bytes); }
+};
+
+template <>
+struct Decoder<std::span<const std::byte>> {
+  static constexpr std::string_view kName = "a blob";
+  static Fit FitOf(const CellView& cell) { return FitIf(cell, CellKind::kBlob); }
+  static std::span<const std::byte> Decode(const CellView& cell) { return BlobOf(cell); }
+};
+
+template <>
+struct Decoder<std::vector<std::byte>> {
+  static constexpr std::string_view kName = "a blob";
+  static Fit FitOf(const CellView& cell) { return FitIf(cell, CellKind::kBlob); }
+  static std::vector<std::byte> Decode(const CellView& cell) {
+    const std::span<const std::byte> blob = BlobOf(cell);
+    return {blob.begin(), blob.end()};
+  }
+};
+
+template <typename T>
+struct Decoder<std::optional<T>> {
+  static constexpr std::string_view kName = Decoder<T>::kName;
+  static Fit FitOf(const CellView& cell) {
+    return cell.kind == CellKind::kNull ? Fit::kFits : Decoder<T>::FitOf(cell);
+  }
+  static std::optional<T> Decode(const CellView& cell) {
+    if (cell.kind == CellKind::kNull) return std::nullopt;
+    return Decoder<T>::Decode(cell);
+  }
+};
+
+template <>
+struct Decoder<Value> {
+  static constexpr std::string_view kName = "any value";
+  static Fit FitOf(const CellView&) { return Fit::kFits; }
+  static Value Decode(const CellView& cell) {
+    switch (cell.kind) {
+      case CellKind::kInteger:
+        return cell.integer;
+      case CellKind::kReal:
+        return cell.real;
+      case CellKind::kText:
+        return Decoder<std::string>::Decode(cell);
+      case CellKind::kBlob:
+        return Decoder<std::vector<std::byte>>::Decode(cell);
+      case CellKind::kNull:
+        break;
+    }
+    return nullptr;
+  }
+};
+
+// A single value is not wrapped in a tuple.
+template <typename... Ts>
+struct OnlyResult {
+  using type = std::tuple<Ts...>;
+};
+template <typename T>
+struct OnlyResult<T> {
+  using type = T;
+};
+
+}  // namespace bobbin::db::internal
+
+#endif  // BOBBIN_DB_INTERNAL_CELL_H_

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sqlite: a SQLite database, for virtual threads. SqliteTransaction: several statements as one.
+//
+// SQLite blocks, so every statement runs on a platform thread: the caller parks, its carrier goes
+// on with others. One connection writes, several read (the file is kept in WAL mode, in which
+// readers and the writer do not wait for each other); each is used by one thread at a time, and who
+// wants one that is in use waits for it in turn. An in-memory database has one connection for
+// everything.
+//
+// Statements. Query goes to a reader, if the statement only reads, and sees what was committed
+// before. Execute goes to the writer, and is a transaction by itself. A result is read to its end
+// at once, so that a caller who takes his time holds neither a connection nor a snapshot. Texts are
+// prepared once for each connection and kept. What belongs to a connection - temporary tables,
+// ATTACH, most pragmas - is seen by the statements of one transaction only.
+//
+// Transactions begin with BEGIN IMMEDIATE, so that what they read stays true until they write;
+// writers of this process queue for the one connection, and locks of other processes are waited for
+// up to `busy_wait_max`. A nested call of the same Sqlite inside a transaction would wait for
+// itself: it is refused. Use the transaction.
+//
+//   Called from   virtual, platform and foreign threads. A transaction: one thread at a time.
+//   Suspends      everything but the constructors, until it is done.
+//   Cancellation  CANCELLED or DEADLINE_EXCEEDED: while it waits for a connection, at once; while
+//                 its statement runs, by interrupting that statement, and only it. A statement that
+//                 was done all the same is reported as done. Close may be called again; commit,
+//                 rollback and the destructor are not cut short.
+//   Errors        ALREADY_EXISTS: a unique constraint; FAILED_PRECONDITION: another one, or misuse;
+//                 INVALID_ARGUMENT: the text or its values; NOT_FOUND, PERMISSION_DENIED: the file;
+//                 RESOURCE_EXHAUSTED: disk, memory, a result above its limit; UNAVAILABLE: locked
+//                 by another process for too long, or closed; ABORTED: try the transaction again;
+//                 DATA_LOSS: not a database, or a broken one. SqliteCodeOf has SQLite's own code.
+//   Order         First come, first served, for the writer and for the readers.
+//   Lifetime      Must outlive every call. A pool of the user's must outlive it.
+//   Cost          A statement: a round trip to a platform thread (some 10 to 20 us) and SQLite's
+//                 work. A transaction of n statements: n + 2 of them. TransactBlocking: one.
+//
+// Example:
+//   BOBBIN_ASSIGN_OR_RETURN(auto db, bobbin::db::Sqlite::Open({.path = "cache.db"}));
+//   BOBBIN_ASSIGN_OR_RETURN(int64_t changed,
+//                           db.Execute("update page set body = ?2 where url = ?1", url, body));
+//   absl::Status moved = db.Transact([&](bobbin::db::SqliteTransaction& tx) -> absl::Status {
+//     BOBBIN_RETURN_IF_ERROR(tx.Execute("update t set n = n - 1 where id = ?1", from).status());
+//     return tx.Execute("update t set n = n + 1 where id = ?1", to).status();
+//   });
+
+#ifndef BOBBIN_DB_SQLITE_H_
+#define BOBBIN_DB_SQLITE_H_
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include <bobbin/core/status.h>
+#include <bobbin/db/row.h>
+#include <bobbin/db/value.h>
+#include <bobbin/sched/platform_pool.h>
+
+namespace bobbin::db {
+
+namespace internal {
+class SqliteConnection;
+class SqliteCore;
+class SqliteOperation;
+class SqliteSession;
+
+inline const absl::Status& StatusIn(const absl::Status& status) { return status; }
+template <typename T>
+const absl::Status& StatusIn(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+}  // namespace internal
+
+// What may be done with the file.
+enum class SqliteAccess : uint8_t { kReadWriteCreate, kReadWrite, kReadOnly };
+
+// What a power failure may take (a crash of the program takes nothing).
+enum class SqliteDurability : uint8_t {
+  kEveryCommit,      // Nothing that was committed: each commit waits for the disk.
+  kSinceCheckpoint,  // The latest commits; the database stays whole.
+};
+
+struct SqliteOptions {
+  // A file; ":memory:" for a database in memory.
+  std::string path;
+  // How many connections read, beside the one that writes. 0: the writer reads, too.
+  size_t readers = 3;
+  // Where SQLite runs. Null: a pool of its own, named "sqlite", of a thread for each connection.
+  PlatformPool* pool = nullptr;
+  SqliteAccess access = SqliteAccess::kReadWriteCreate;
+  SqliteDurability durability = SqliteDurability::kEveryCommit;
+  bool enforces_foreign_keys = true;
+  // How long a lock of another process is waited for.
+  std::chrono::nanoseconds busy_wait_max = std::chrono::seconds(5);
+  // Prepared texts that each connection keeps; at least 1.
+  size_t statements_kept_max = 64;
+  // What one result may take up in memory.
+  size_t result_bytes_max = size_t{256} << 20;
+};
+
+// SQLite's extended result code in a status of this module, such as 2067 for a unique constraint; 0
+// if there is none.
+int SqliteCodeOf(const absl::Status& status);
+
+// Statements on the writing connection that take effect together or not at all.
+class SqliteTransaction {
+ public:
+  SqliteTransaction(const SqliteTransaction&) = delete;
+  SqliteTransaction& operator=(const SqliteTransaction&) = delete;
+
+  // The rows of one statement. As Sqlite::Query, but sees what this transaction has written.
+  template <Bindable... Args>
+  absl::StatusOr<Rows> Query(Sql sql, const Args&... args) {
+    return QuerySpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
+  }
+  // How many rows one statement has inserted, updated or deleted.
+  template <Bindable... Args>
+  absl::StatusOr<int64_t> Execute(Sql sql, const Args&... args) {
+    return ExecuteSpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
+  }
+
+ private:
+  friend class Sqlite;
+
+  explicit SqliteTransaction(internal::SqliteCore& core);
+  // Rolls back, unless it was committed.
+  ~SqliteTransaction();
+
+  // Waits for the writer.
+  absl::Status Acquire();
+  absl::Status Begin();
+  absl::Status Commit();
+  void RollBack() noexcept;
+
+  absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params);
+  absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params);
+  // Runs `work` on a platform thread, if the transaction may be used here and now.
+  absl::Status RunInside(absl::FunctionRef<absl::Status(internal::SqliteSession&)> work);
+
+  internal::SqliteCore& core_;
+  internal::SqliteConnection* connection_ = nullptr;  // While the writer is ours.
+  internal::SqliteOperation* outer_ = nullptr;        // Of TransactBlocking.
+  bool is_open_ = false;                // Begun, and neither committed nor rolled back.
+  absl::Status lost_;                   // Why SQLite has rolled it back by itself.
+  std::atomic<bool> is_in_use_{false};  // Set by the thread that uses it, against a second.
+};
+
+class Sqlite {
+ public:
+  // Opens the file, and makes it if `access` says so.
+  static absl::StatusOr<Sqlite> Open(SqliteOptions options);
+  Sqlite(Sqlite&&) noexcept;
+  Sqlite& operator=(Sqlite&&) noexcept;
+  // Closes it, if that has not been done.
+  ~Sqlite();
+
+  // The rows of one statement.
+  template <Bindable... Args>
+  absl::StatusOr<Rows> Query(Sql sql, const Args&... args) {
+    return QuerySpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
+  }
+  // How many rows one statement has inserted, updated or deleted. Rows that it returns are dropped.
+  template <Bindable... Args>
+  absl::StatusOr<int64_t> Execute(Sql sql, const Args&... args) {
+    return ExecuteSpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
+  }
+  // Any number of statements without values, such as a schema: all of them or none.
+  absl::Status ExecuteScript(Sql script);
+
+  // Calls `body(transaction)` on the calling thread; each of its statements goes to a platform
+  // thread and back. Commits if it returns OK. Anything else rolls back: an error, an exception, or
+  // that the caller is to stop. Returns what the body returns (absl::Status, or a StatusOr), or why
+  // it could not begin or commit.
+  template <typename F>
+  auto Transact(F&& body) -> std::invoke_result_t<F&, SqliteTransaction&> {
+    SqliteTransaction transaction(*core_);
+    BOBBIN_RETURN_IF_ERROR(transaction.Acquire());
+    return RunTransaction(transaction, body);
+  }
+  // The same, but the whole body runs on the platform thread, in one trip: for batches of small
+  // statements. The body must not need a virtual thread of its own.
+  template <typename F>
+  auto TransactBlocking(F&& body) -> std::invoke_result_t<F&, SqliteTransaction&> {
+    SqliteTransaction transaction(*core_);
+    BOBBIN_RETURN_IF_ERROR(transaction.Acquire());
+    const BatchScope batch(transaction);
+    return batch.pool().RunBlocking({.request_stop = batch.request_stop()}, [&] {
+      batch.Enter();
+      return RunTransaction(transaction, body);
+    });
+  }
+
+  // Copies what the write-ahead log holds into the database file and empties the log. SQLite does
+  // it by itself now and then; call it where the log must stay small under constant reading.
+  absl::Status Checkpoint();
+
+  // Refuses new calls, ends those that wait for a connection with UNAVAILABLE, waits for the
+  // others, and closes the file. Interrupted, it may be called again.
+  absl::Status Close();
+
+ private:
+  // What a TransactBlocking tells its statements: that the caller is to stop.
+  class BatchScope {
+   public:
+    explicit BatchScope(SqliteTransaction& transaction);
+    BatchScope(const BatchScope&) = delete;
+    BatchScope& operator=(const BatchScope&) = delete;
+    ~BatchScope();
+
+    PlatformPool& pool() const;
+    absl::FunctionRef<void()> request_stop() const { return *this; }
+    void operator()() const;
+    // On the platform thread: from now on it is the one that holds the writer.
+    void Enter() const;
+
+   private:
+    SqliteTransaction& transaction_;
+    std::unique_ptr<internal::SqliteOperation> operation_;
+  };
+
+  explicit Sqlite(std::unique_ptr<internal::SqliteCore> core);
+
+  template <typename F>
+  static auto RunTransaction(SqliteTransaction& transaction, F& body)
+      -> std::invoke_result_t<F&, SqliteTransaction&> {
+    BOBBIN_RETURN_IF_ERROR(transaction.Begin());
+    auto result = body(transaction);
+    if (internal::StatusIn(result).ok()) {
+      BOBBIN_RETURN_IF_ERROR(transaction.Commit());
+    } else {
+      transaction.RollBack();
+    }
+    return result;
+  }
+
+  absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params);
+  absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params);
+
+  std::unique_ptr<internal::SqliteCore> core_;
+};
+
+}  // namespace bobbin::db
+
+#endif  // BOBBIN_DB_SQLITE_H_

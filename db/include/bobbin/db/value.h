@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Value: what goes into a statement and comes out of it. Sql: the statement's text.
+//
+// Values are always bound, never pasted into the text. A Sql is made of a string literal, so that a
+// text that was put together at run time does not compile; where it truly comes from elsewhere, say
+// so with UncheckedSql, a name at which a reviewer stops.
+//
+//   to bind          as
+//   nullptr          NULL; so is an empty std::optional
+//   bool             0 or 1, where the database has no such type
+//   an integer       an integer; one above the largest int64_t is refused by databases without such
+//   float, double    a double
+//   text             anything that is a view of char: std::string, std::string_view, a literal
+//   a blob           anything that is a span of const std::byte: a std::vector, an array
+//   Value            what it holds
+//
+//   Called from   any thread.
+//   Suspends      never.
+//   Lifetime      A Param and a Sql borrow: what they were made of must outlive the call they are
+//                 given to.
+//   Cost          no allocation.
+//
+// Example:
+//   db.Execute("insert into page(url, body) values (?1, ?2)", url, body);
+//   db.Execute(bobbin::db::UncheckedSql(migration_text));
+
+#ifndef BOBBIN_DB_VALUE_H_
+#define BOBBIN_DB_VALUE_H_
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace bobbin::db {
+
+// A text of which the compiler cannot see that no value was pasted into it.
+class UncheckedSql {
+ public:
+  explicit UncheckedSql(std::string_view text) : text_(text) {}
+  std::string_view text() const { return text_; }
+
+ private:
+  std::string_view text_;
+};
+
+class Sql {
+ public:
+  // From a string literal.
+  template <size_t kBytes>
+  consteval Sql(const char (&literal)[kBytes]) : text_(literal, kBytes - 1) {}
+  Sql(UncheckedSql unchecked) : text_(unchecked.text()) {}
+
+  std::string_view text() const { return text_; }
+
+ private:
+  std::string_view text_;
+};
+
+// A value of its own, of whatever type a row or a program has.
+using Value = std::variant<std::nullptr_t, int64_t, double, std::string, std::vector<std::byte>>;
+
+namespace internal {
+
+template <typename T>
+struct IsOptional : std::false_type {};
+template <typename T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+
+// Those that stand for numbers: bool and the character types do not.
+template <typename T>
+concept Integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
+                  !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
+                  !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+
+// Text, also the view types of other libraries.
+template <typename T>
+concept Text = std::convertible_to<const T&, std::string_view> || requires(const T& text) {
+  { text.data() } -> std::same_as<const char*>;
+  { text.size() } -> std::convertible_to<size_t>;
+};
+
+template <typename T>
+concept Blob = std::convertible_to<const T&, std::span<const std::byte>>;
+
+template <typename T>
+struct BindableImpl
+    : std::bool_constant<std::same_as<T, std::nullptr_t> || std::same_as<T, bool> || Integer<T> ||
+                         std::floating_point<T> || Text<T> || Blob<T> || std::same_as<T, Value>> {};
+template <typename T>
+struct BindableImpl<std::optional<T>> : BindableImpl<T> {};
+
+}  // namespace internal
+
+// What can be bound; see the table above.
+template <typename T>
+concept Bindable = internal::BindableImpl<std::remove_cvref_t<T>>::value;
+
+// A value to be bound, borrowed from the caller.
+class Param {
+ public:
+  // uint64_t only for what int64_t cannot hold.
+  using Content = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string_view,
+                               std::span<const std::byte>>;
+
+  template <Bindable T>
+  Param(const T& value) : content_(ContentOf(value)) {}
+
+  const Content& content() const { return content_; }
+
+ private:
+  template <typename T>
+  static Content ContentOf(const T& value);
+
+  Content content_;
+};
+
+template <typename T>
+Param::Content Param::ContentOf(const T& value) {
+  if constexpr (std::same_as<T, std::nullptr_t> || std::same_as<T, bool>) {
+    return value;
+  } else if constexpr (internal::Integer<T>) {
+    if (std::in_range<int64_t>(value)) return static_cast<int64_t>(value);
+    return static_cast<uint64_t>(value);
+  } else if constexpr (std::floating_point<T>) {
+    return static_cast<double>(value);
+  } else if constexpr (internal::IsOptional<T>::value) {
+    if (!value.has_value()) return nullptr;
+    return ContentOf(*value);
+  } else if constexpr (std::same_as<T, Value>) {
+    return std::visit([](const auto& held) { return ContentOf(held); }, value);
+  } else if constexpr (std::convertible_to<const T&, std::string_view>) {
+    return std::string_view(value);
+  } else if constexpr (internal::Text<T>) {
+    return std::string_view(value.data(), value.size());
+  } else {
+    return std::span<const std::byte>(value);
+  }
+}
+
+}  // namespace bobbin::db
+
+#endif  // BOBBIN_DB_VALUE_H_

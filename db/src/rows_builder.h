@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowsBuilder: puts a Rows together, value by value.
+//
+//   Called from   any thread; one at a time.
+//   Suspends      never.
+
+#ifndef BOBBIN_DB_SRC_ROWS_BUILDER_H_
+#define BOBBIN_DB_SRC_ROWS_BUILDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <bobbin/db/row.h>
+
+namespace bobbin::db::internal {
+
+class RowsBuilder {
+ public:
+  // Before the first value.
+  void AddColumn(std::string_view name) { rows_.names_.emplace_back(name); }
+
+  // Values, row after row.
+  void AddNull() { rows_.cells_.emplace_back(); }
+  void AddInteger(int64_t integer) {
+    rows_.cells_.emplace_back().kind = CellKind::kInteger;
+    rows_.cells_.back().integer = integer;
+  }
+  void AddReal(double real) {
+    rows_.cells_.emplace_back().kind = CellKind::kReal;
+    rows_.cells_.back().real = real;
+  }
+  // `kind` is kText or kBlob.
+  void AddBytes(CellKind kind, std::string_view bytes) {
+    Cell& cell = rows_.cells_.emplace_back();
+    cell.kind = kind;
+    cell.size = static_cast<uint32_t>(bytes.size());
+    cell.offset = rows_.bytes_.size();
+    rows_.bytes_.append(bytes);
+  }
+
+  // What the values take up so far.
+  size_t bytes() const { return rows_.cells_.size() * sizeof(Cell) + rows_.bytes_.size(); }
+  Rows Build() && { return std::move(rows_); }
+
+ private:
+  Rows rows_;
+};
+
+}  // namespace bobbin::db::internal
+
+#endif  // BOBBIN_DB_SRC_ROWS_BUILDER_H_

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stacks of virtual threads: guarded, cheap in mappings, given back, and walkable.
+
+#include <bobbin/core/internal/stack_cache.h>
+
+#include <signal.h>
+#include <sys/time.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <bobbin/core/event.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/semaphore.h>
+#include <bobbin/core/wait_group.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/task_group.h>
+
+#include "tests/support/bobbin_test.h"
+#include "tests/support/leak_check.h"
+
+namespace bobbin::test {
+namespace {
+
+// Writes to so much of the calling stack.
+[[gnu::noinline]] void Touch(size_t bytes) {
+  char* const memory = static_cast<char*>(__builtin_alloca(bytes));
+  std::memset(memory, 1, bytes);
+  __asm__ __volatile__("" : : "r"(memory) : "memory");
+}
+
+[[gnu::noinline]] int64_t Recurse(int64_t depth, int64_t depth_most) {
+  volatile char frame[256] = {};
+  frame[static_cast<size_t>(depth) % sizeof(frame)] = 1;
+  const int64_t below = depth < depth_most ? Recurse(depth + 1, depth_most) : 0;
+  return below + frame[0];
+}
+
+// CORE-12
+TEST(StackTest, ParkedThreadsCostHardlyAnyMappings) {
+  const int threads = Rounds(30'000);
+  WithRuntime({.carriers = 2}, [threads](Runtime& runtime) {
+    Event go;
+    WaitGroup parked;
+    parked.Add(threads);
+    const size_t before = Mappings();
+    VirtualThread main = runtime.Spawn([&] {
+      TaskGroup group({.placement = Placement::kSpread});
+      for (int i = 0; i < threads; ++i) {
+        group.Spawn([&] {
+          parked.Done();
+          return go.Wait();
+        });
+      }
+      return group.Wait();
+    });
+    EXPECT_OK(parked.Wait());
+    EXPECT_LT(Mappings(), before + 1000);
+    EXPECT_GE(runtime.Statistics().stacks, static_cast<size_t>(threads));
+    go.Set();
+    EXPECT_OK(main.Join());
+  });
+}
+
+// The same where guards split mappings: the limit is a clear error, and nothing else breaks.
+TEST(StackTest, WhereGuardsAreScarceSpawnSaysSo) {
+  WithRuntime({.carriers = 2, .forces_mprotect_guards = true}, [](Runtime& runtime) {
+    Event go;
+    VirtualThread main = runtime.Spawn([&] {
+      std::vector<VirtualThread> threads;
+      absl::Status refusal;
+      while (threads.size() < 200'000) {
+        absl::StatusOr<VirtualThread> spawned =
+            TrySpawn({.placement = Placement::kSpread}, [&] { return go.Wait(); });
+        if (!spawned.ok()) {
+          refusal = spawned.status();
+          break;
+        }
+        threads.push_back(*std::move(spawned));
+        if (threads.size() % 1000 == 0) Yield();
+      }
+      EXPECT_THAT(refusal, StatusIs(kResourceExhausted));
+      EXPECT_THAT(std::string(refusal.message()), testing::HasSubstr("vm.max_map_count"));
+      EXPECT_GT(threads.size(), 1000);
+      // Other mappings are still to be had, and what was there goes on.
+      EXPECT_LT(Mappings(), size_t{65'000});
+      EXPECT_NE(std::make_unique<char[]>(size_t{64} << 20), nullptr);
+      go.Set();
+      for (VirtualThread& thread : threads) EXPECT_OK(thread.Join());
+      threads.clear();
+      EXPECT_OK(TrySpawn({}, [] {})->Join());
+    });
+    EXPECT_OK(main.Join());
+  });
+}
+
+BOBBIN_TEST(StackTest, AThreadMayUseItsWholeStack) {
+  const size_t usable = (size_t{256} << 10) - 4096 - 16 * 64;
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < 8; ++i) {
+    group.Spawn([usable] {
+      Yield();
+      const internal::Thread& self = internal::Current();
+      const internal::StackPool& pool = self.dispatcher()->stacks().pool();
+      EXPECT_GE(pool.BytesOf(self.stack()), usable);
+      // All but what is above here, and a page for what is below.
+      const char* const here = static_cast<const char*>(__builtin_frame_address(0));
+      EXPECT_GT(here, pool.LimitOf(self.stack()));
+      EXPECT_LT(here, pool.TopOf(self.stack()));
+      Touch(static_cast<size_t>(here - pool.LimitOf(self.stack())) - (size_t{16} << 10));
+    });
+  }
+  ASSERT_OK(group.Wait());
+}
+
+BOBBIN_TEST(StackTest, AThreadThatEndsLeavesItsStackToTheNext) {
+  for (int i = 0; i < Rounds(20'000); ++i) ASSERT_OK(Spawn([] {}).Join());
+  // A handful a carrier, not one a thread.
+  EXPECT_LE(runtime().Statistics().stacks, static_cast<size_t>(carriers()) * 64);
+}
+
+TEST(StackTest, AParkedThreadThatUsedLittleCostsLittle) {
+  if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer's frames are larger";
+  constexpr int kThreads = 20'000;
+  WithRuntime({.carriers = 1}, [](Runtime& runtime) {
+    const size_t before = ResidentBytes();
+    Event go;
+    WaitGroup parked;
+    parked.Add(kThreads);
+    VirtualThread main = runtime.Spawn([&] {
+      TaskGroup group;
+      for (int i = 0; i < kThreads; ++i) {
+        group.Spawn([&] {
+          parked.Done();
+          return go.Wait();
+        });
+      }
+      return group.Wait();
+    });
+    EXPECT_OK(parked.Wait());
+    EXPECT_LT(ResidentBytes() - before, size_t{kThreads} * (size_t{12} << 10));
+    go.Set();
+    EXPECT_OK(main.Join());
+  });
+}
+
+// CORE-13
+void OverflowIn(Runtime& runtime) {
+  static_cast<void>(
+      runtime.Spawn({.name = "deep one"}, [] { static_cast<void>(Recurse(0, 1'000'000'000)); }).Join());
+}
+
+TEST(StackDeathTest, AnOverflowNamesTheThread) {
+  constexpr char kMessage[] = "stack overflow in virtual thread \"deep one\" \\(id [0-9]+\\)";
+  if (kUnderAddressSanitizer) GTEST_SKIP() << "the sanitizer reports it in its own words";
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 2});
+        OverflowIn(runtime);
+      },
+      kMessage);
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1, .stack_bytes = 64 << 10, .forces_mprotect_guards = true});
+        OverflowIn(runtime);
+      },
+      kMessage);
+}
+
+// CORE-21: a walk over a virtual thread's stack ends at its first frame.
+struct Walk {
+  int frames = 0;
+  uintptr_t last_cfa = 0;
+};
+_Unwind_Reason_Code Step(_Unwind_Context* context, void* argument) {
+  auto& walk = *static_cast<Walk*>(argument);
+  ++walk.frames;
+  walk.last_cfa = static_cast<uintptr_t>(_Unwind_GetCFA(context));
+  return walk.frames < 200 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+[[gnu::noinline]] Walk WalkFrom(int depth) {
+  if (depth > 0) {
+    const Walk walk = WalkFrom(depth - 1);
+    __asm__ __volatile__("" : : : "memory");  // No tail call.
+    return walk;
+  }
+  Walk walk;
+  _Unwind_Backtrace(&Step, &walk);
+  return walk;
+}
+
+void ExpectWalkEndsOnOwnStack(const Walk& walk, int frames_least) {
+  const internal::Thread& self = internal::Current();
+  const internal::StackPool& pool = self.dispatcher()->stacks().pool();
+  EXPECT_GE(walk.frames, frames_least);
+  EXPECT_LT(walk.frames, 100);
+  EXPECT_GT(walk.last_cfa, reinterpret_cast<uintptr_t>(pool.LimitOf(self.stack())));
+  EXPECT_LE(walk.last_cfa, reinterpret_cast<uintptr_t>(pool.TopOf(self.stack())));
+}
+
+BOBBIN_TEST(StackTest, AWalkEndsAtTheFirstFrame) {
+  ExpectWalkEndsOnOwnStack(WalkFrom(20), 20);
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < 4; ++i) {
+    group.Spawn([] {
+      ExpectWalkEndsOnOwnStack(WalkFrom(3), 4);
+      Yield();
+      ExpectWalkEndsOnOwnStack(WalkFrom(5), 6);
+    });
+  }
+  ASSERT_OK(group.Wait());
+}
+
+std::atomic<int> walks{0};
+std::atomic<int> endless_walks{0};
+
+void WalkOnSignal(int) {
+  Walk walk;
+  _Unwind_Backtrace(&Step, &walk);
+  ++walks;
+  if (walk.frames >= 200) ++endless_walks;
+}
+
+// A profiler's signal finds the thread anywhere: in the switch, in the entry, on the carrier's stack.
+TEST(StackTest, AProfilerWalksAtAnyInstant) {
+  if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer must not be walked from a signal";
+  walks = 0;
+  endless_walks = 0;
+  struct sigaction action {};
+  struct sigaction previous {};
+  action.sa_handler = &WalkOnSignal;
+  action.sa_flags = SA_RESTART;
+  ASSERT_EQ(sigaction(SIGPROF, &action, &previous), 0);
+  Walk load_unwinder;
+  _Unwind_Backtrace(&Step, &load_unwinder);
+  const itimerval millisecond = {{0, 1000}, {0, 1000}};
+  ASSERT_EQ(setitimer(ITIMER_PROF, &millisecond, nullptr), 0);
+  WithRuntime({.carriers = 2}, [](Runtime& runtime) {
+    VirtualThread main = runtime.Spawn([] {
+      Semaphore turns[2] = {Semaphore(1), Semaphore(0)};
+      std::atomic<bool> is_over{false};
+      TaskGroup group;
+      for (int i = 0; i < 2; ++i) {
+        group.Spawn([&, i]() -> absl::Status {
+          while (!is_over) {
+            if (absl::Status got = turns[i].Acquire(); !got.ok()) return got;
+            turns[1 - i].Release();
+          }
+          return absl::OkStatus();
+        });
+      }
+      group.Spawn([&]() -> absl::Status {
+        while (!is_over) {
+          if (absl::Status joined = Spawn([] { Yield(); }).Join(); !joined.ok()) return joined;
+        }
+        return absl::OkStatus();
+      });
+      EXPECT_OK(SleepFor(std::chrono::milliseconds(1000)));
+      is_over = true;
+      for (Semaphore& turn : turns) turn.Release();
+      return group.Wait();
+    });
+    EXPECT_OK(main.Join());
+  });
+  const itimerval off = {};
+  ASSERT_EQ(setitimer(ITIMER_PROF, &off, nullptr), 0);
+  ASSERT_EQ(sigaction(SIGPROF, &previous, nullptr), 0);
+  EXPECT_GT(walks, 20);
+  EXPECT_EQ(endless_walks, 0);
+}
+
+TEST(StackPoolTest, StacksAreDistinctGuardedAndReused) {
+  internal::StackPool pool({.stack_bytes = size_t{64} << 10});
+  std::vector<internal::Stack> stacks;
+  ASSERT_EQ(pool.Take(100, stacks), 100);
+  std::vector<uintptr_t> bases;
+  for (const internal::Stack stack : stacks) {
+    bases.push_back(reinterpret_cast<uintptr_t>(stack.base));
+    // All of it can be written to.
+    std::memset(pool.LimitOf(stack), 1, pool.BytesOf(stack));
+  }
+  std::sort(bases.begin(), bases.end());
+  for (size_t i = 1; i < bases.size(); ++i) {
+    EXPECT_GE(bases[i] - bases[i - 1], pool.stack_bytes());
+  }
+  pool.Give(100, stacks, true);
+  EXPECT_TRUE(stacks.empty());
+  ASSERT_EQ(pool.Take(50, stacks), 50);
+  EXPECT_EQ(pool.carved(), 100);
+  for (const internal::Stack stack : stacks) EXPECT_EQ(*pool.LimitOf(stack), 0);  // Fresh pages.
+  EXPECT_DEATH(*const_cast<volatile char*>(stacks[0].base) = 1, "");
+  pool.Give(50, stacks, false);
+}
+
+// CORE-16: after a burst, each trim period gives half of the pages that nobody needed back to the system.
+TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
+  if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer keeps memory of its own";
+  constexpr size_t kStacks = 2000;
+  internal::StackPool pool({.stack_bytes = size_t{64} << 10});
+  internal::StackCache cache(pool);
+  const size_t before = ResidentBytes();
+  std::vector<internal::Stack> burst;
+  for (size_t i = 0; i < kStacks; ++i) {
+    burst.push_back(cache.Take());
+    std::memset(pool.LimitOf(burst.back()), 1, pool.BytesOf(burst.back()));
+  }
+  const size_t most = ResidentBytes() - before;
+  EXPECT_GE(most, kStacks * (size_t{60} << 10));
+  for (const internal::Stack stack : burst) cache.Give(stack);
+  cache.EndPeriod();  // Of the burst itself: all were needed.
+  size_t left = most;
+  for (int period = 0; period < 4; ++period) {
+    cache.EndPeriod();
+    while (cache.Trim(128)) continue;
+    const size_t now = ResidentBytes() - before;
+    EXPECT_LT(now, left / 2 + left / 8);
+    left = now;
+  }
+  // What was trimmed is as good as new.
+  burst.clear();
+  for (size_t i = 0; i < kStacks; ++i) burst.push_back(cache.Take());
+  EXPECT_EQ(pool.carved(), kStacks);
+  for (const internal::Stack stack : burst) cache.Give(stack);
+}
+
+TEST(StackPoolTest, ItStopsAtItsLimit) {
+  internal::StackPool pool({.stack_bytes = size_t{64} << 10, .force_mprotect = true, .guards_max = 10});
+  EXPECT_EQ(pool.guard_kind(), internal::GuardKind::kMprotect);
+  std::vector<internal::Stack> stacks;
+  EXPECT_EQ(pool.Take(8, stacks), 8);
+  EXPECT_EQ(pool.Take(8, stacks), 2);
+  EXPECT_EQ(pool.Take(8, stacks), 0);
+  pool.Give(10, stacks, true);
+  EXPECT_EQ(pool.Take(8, stacks), 8);
+  EXPECT_DEATH(*const_cast<volatile char*>(stacks[0].base) = 1, "");
+  pool.Give(8, stacks, false);
+}
+
+}  // namespace
+}  // namespace bobbin::test

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BOBBIN_IO_TEST(Suite, Case): as BOBBIN_TEST, in a runtime whose carriers sleep in an io_uring.
+// BOBBIN_IO_FOREIGN_TEST(Suite, Case): the body runs on a foreign thread, next to such a runtime.
+// BOBBIN_IO_TEST_WITH(Suite, Case, options): as the first, with these UringOptions.
+//
+//   Called from   namespace scope.
+//
+// Example:
+//   BOBBIN_IO_TEST(TcpStreamTest, ReadReturnsWhatWasWritten) {
+//     Pair pair = MakePair();
+//     ASSERT_OK(pair.left.WriteAll(Bytes("ping")));
+//     EXPECT_EQ(ReadText(pair.right, 4), "ping");
+//   }
+
+#ifndef BOBBIN_TESTS_IO_IO_TEST_H_
+#define BOBBIN_TESTS_IO_IO_TEST_H_
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/thread.h>
+#include <bobbin/io/io.h>
+#include <bobbin/io/tcp.h>
+#include <bobbin/sched/runtime.h>
+
+#include "tests/support/bobbin_test.h"
+#include "tests/support/random.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/thread_probe.h"
+
+namespace bobbin::test {
+
+inline constexpr absl::StatusCode kAborted = absl::StatusCode::kAborted;
+inline constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
+inline constexpr absl::StatusCode kPermissionDenied = absl::StatusCode::kPermissionDenied;
+inline constexpr absl::StatusCode kUnimplemented = absl::StatusCode::kUnimplemented;
+
+class IoTest : public testing::Test {
+ public:
+  explicit IoTest(bool is_foreign, io::UringOptions options = {})
+      : is_foreign_(is_foreign), options_(options) {}
+  void set_carriers(int carriers) { carriers_ = carriers; }
+
+ protected:
+  Runtime& runtime() { return *runtime_; }
+  int carriers() const { return carriers_; }
+  Random& random() { return random_; }
+
+ private:
+  void TestBody() final {
+    random_ = Random(Seed() + static_cast<uint64_t>(carriers_));
+    WithRuntime({.carriers = carriers_, .poller = io::UringPoller(options_)},
+                [this](Runtime& runtime) {
+                  runtime_ = &runtime;
+                  if (is_foreign_) {
+                    Body();
+                  } else {
+                    EXPECT_OK(runtime.Spawn({.name = "test"}, [this] { Body(); }).Join());
+                  }
+                });
+  }
+  virtual void Body() = 0;
+
+  const bool is_foreign_;
+  const io::UringOptions options_;
+  int carriers_ = 1;
+  Random random_{0};
+  Runtime* runtime_ = nullptr;
+};
+
+template <typename Test>
+bool RegisterIoTest(const char* suite, const char* name, const char* file, int line) {
+  for (const int carriers : {1, 2, 4}) {
+    const std::string number = std::to_string(carriers);
+    testing::RegisterTest(suite, (std::string(name) + "/" + number).c_str(), nullptr,
+                          number.c_str(), file, line, [carriers]() -> testing::Test* {
+                            auto* const test = new Test;
+                            test->set_carriers(carriers);
+                            return test;
+                          });
+  }
+  return true;
+}
+
+// Two ends of a connection.
+struct Pair {
+  io::TcpStream left;
+  io::TcpStream right;
+};
+
+// Over TCP; from any thread that may wait.
+inline Pair MakePair() {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  EXPECT_OK(listener);
+  auto left = io::TcpStream::Connect(listener->local_address());
+  EXPECT_OK(left);
+  auto right = listener->Accept();
+  EXPECT_OK(right);
+  return {*std::move(left), *std::move(right)};
+}
+
+// Within the kernel, whose buffers hold about `buffer_bytes` each way; 0: the system's default.
+inline Pair MakeLocalPair(int buffer_bytes = 0) {
+  int fds[2];
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  for (const int fd : fds) {
+    if (buffer_bytes == 0) continue;
+    EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes)), 0);
+    EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes)), 0);
+  }
+  return {io::TcpStream::Adopt(fds[0]), io::TcpStream::Adopt(fds[1])};
+}
+
+inline std::span<const std::byte> Bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+// What comes next; shorter than `bytes` if the peer ended before.
+inline std::string ReadText(io::TcpStream& stream, size_t bytes) {
+  std::string text(bytes, '\0');
+  size_t have = 0;
+  while (have < bytes) {
+    auto received = stream.Read(std::as_writable_bytes(std::span(text)).subspan(have));
+    EXPECT_OK(received);
+    if (!received.ok() || *received == 0) break;
+    have += *received;
+  }
+  text.resize(have);
+  return text;
+}
+
+// Byte `index` of a stream that repeats itself only after a prime number of bytes.
+inline std::byte PatternAt(size_t index) { return static_cast<std::byte>(index % 251); }
+
+// Lets a test wait until a thread waits for the kernel, or at a primitive.
+class WaitProbe {
+ public:
+  void Attach() { thread_.store(&internal::Current()); }
+  bool IsParked() const {
+    const internal::Thread* const thread = thread_.load();
+    if (thread == nullptr) return false;
+    const internal::Phase phase = thread->state().phase();
+    return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingShielded ||
+           phase == internal::Phase::kWaitingKernel;
+  }
+  void AwaitParked() const {
+    AwaitTrue([this] { return IsParked(); });
+  }
+
+ private:
+  std::atomic<internal::Thread*> thread_{nullptr};  // Written by the watched thread, read by others.
+};
+
+// The names of this process's OS threads.
+inline std::vector<std::string> OsThreadNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm"), name);
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace bobbin::test
+
+#define BOBBIN_IO_TEST_CASE(suite, name, ...)                                                    \
+  class suite##_##name##_IoTest final : public ::bobbin::test::IoTest {                          \
+   public:                                                                                       \
+    suite##_##name##_IoTest() : IoTest(__VA_ARGS__) {}                                           \
+                                                                                                 \
+   private:                                                                                      \
+    void Body() override;                                                                        \
+  };                                                                                             \
+  [[maybe_unused]] static const bool suite##_##name##_is_registered =                            \
+      ::bobbin::test::RegisterIoTest<suite##_##name##_IoTest>(#suite, #name, __FILE__, __LINE__); \
+  void suite##_##name##_IoTest::Body()
+
+#define BOBBIN_IO_TEST(suite, name) BOBBIN_IO_TEST_CASE(suite, name, false)
+#define BOBBIN_IO_FOREIGN_TEST(suite, name) BOBBIN_IO_TEST_CASE(suite, name, true)
+#define BOBBIN_IO_TEST_WITH(suite, name, ...) \
+  BOBBIN_IO_TEST_CASE(suite, name, false, ::bobbin::io::UringOptions __VA_ARGS__)
+
+#endif  // BOBBIN_TESTS_IO_IO_TEST_H_

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <bobbin/core/cancel.h>
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/status.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/spawn.h>
+#include <bobbin/sched/task_group.h>
+
+#include "tests/io/io_test.h"
+#include "tests/support/leak_check.h"
+#include "tests/support/os_threads.h"
+
+namespace bobbin::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// --- What it is for
+
+BOBBIN_IO_TEST(TcpStreamTest, ReadReturnsWhatWasWritten) {
+  Pair pair = MakePair();
+  ASSERT_OK(pair.left.WriteAll(Bytes("ping")));
+  EXPECT_EQ(ReadText(pair.right, 4), "ping");
+  ASSERT_OK(pair.right.WriteAll(Bytes("pong!")));
+  EXPECT_EQ(ReadText(pair.left, 5), "pong!");
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ReadWaitsUntilSomethingComes) {
+  Pair pair = MakePair();
+  WaitProbe probe;
+  VirtualThread reader = Spawn([&] {
+    probe.Attach();
+    EXPECT_EQ(ReadText(pair.right, 2), "hi");
+  });
+  probe.AwaitParked();
+  ASSERT_OK(pair.left.WriteAll(Bytes("hi")));
+  EXPECT_OK(reader.Join());
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, EndsKnowEachOther) {
+  Pair pair = MakePair();
+  const auto left = pair.left.local_address();
+  const auto seen = pair.right.peer_address();
+  ASSERT_OK(left);
+  ASSERT_OK(seen);
+  EXPECT_EQ(*left, *seen);
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ConnectsOverIpv6AndByText) {
+  auto listener = io::TcpListener::Bind("[::1]:0");
+  ASSERT_OK(listener);
+  EXPECT_OK(io::TcpStream::Connect(listener->local_address().ToString()));
+  EXPECT_OK(io::TcpStream::Connect("::1", listener->local_address().port()));
+  EXPECT_THAT(io::TcpStream::Connect("localhost:1"), StatusIs(kInvalidArgument));
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ConnectToNobodyIsUnavailableAndSaysWhere) {
+  io::SocketAddress nobody;
+  {
+    auto listener = io::TcpListener::Bind("127.0.0.1:0");
+    ASSERT_OK(listener);
+    nobody = listener->local_address();
+  }
+  const auto stream = io::TcpStream::Connect(nobody);
+  ASSERT_THAT(stream, StatusIs(kUnavailable));
+  EXPECT_EQ(MessageOf(stream.status()), "connect " + nobody.ToString() + ": connection refused");
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, EmptyTransfersReturnAtOnce) {
+  Pair pair = MakePair();
+  EXPECT_THAT(pair.left.Read({}), IsOkAndHolds(0u));
+  EXPECT_THAT(pair.left.Write({}), IsOkAndHolds(0u));
+  EXPECT_OK(pair.left.WriteAll({}));
+  EXPECT_OK(pair.left.ReadExact({}));
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ReadExactFillsTheBufferOrTellsWhereTheStreamEnded) {
+  Pair pair = MakePair();
+  std::array<std::byte, 6> buffer;
+  VirtualThread writer = Spawn([&] {
+    for (const char* const part : {"a", "bc", "def", "gh"}) {
+      EXPECT_OK(pair.left.WriteAll(Bytes(part)));
+      Yield();
+    }
+    EXPECT_OK(pair.left.ShutdownWrite());
+  });
+  ASSERT_OK(pair.right.ReadExact(buffer));
+  EXPECT_EQ(std::memcmp(buffer.data(), "abcdef", 6), 0);
+  const absl::Status end = pair.right.ReadExact(buffer);
+  EXPECT_THAT(end, StatusIs(kOutOfRange));
+  EXPECT_EQ(MessageOf(end), "read: the peer ended after 2 of 6 bytes");
+  EXPECT_OK(writer.Join());
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ReaderAndWriterWorkAtTheSameTime) {
+  Pair pair = MakePair();
+  const std::string text(size_t{4} << 20, 'x');
+  TaskGroup group({.placement = Placement::kSpread});
+  for (io::TcpStream* const end : {&pair.left, &pair.right}) {
+    group.Spawn([&text, end] { return end->WriteAll(Bytes(text)); });
+    group.Spawn([&text, end] { EXPECT_EQ(ReadText(*end, text.size()).size(), text.size()); });
+  }
+  EXPECT_OK(group.Wait());
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, SecondReaderAndSecondWriterAreRefused) {
+  Pair pair = MakePair();
+  WaitProbe probe;
+  VirtualThread reader = Spawn([&] {
+    probe.Attach();
+    EXPECT_EQ(ReadText(pair.right, 1), "x");
+  });
+  probe.AwaitParked();
+  std::array<std::byte, 1> buffer;
+  const auto second = pair.right.Read(buffer);
+  EXPECT_THAT(second, StatusIs(kFailedPrecondition));
+  EXPECT_EQ(MessageOf(second.status()), "read: another thread is in a read of this stream");
+
+  WaitProbe writing;
+  VirtualThread writer = Spawn([&] {
+    writing.Attach();
+    EXPECT_THAT(pair.right.WriteAll(Bytes(std::string(size_t{64} << 20, 'y'))), StatusIs(kAborted));
+  });
+  writing.AwaitParked();
+  EXPECT_THAT(pair.right.Write(Bytes("z")), StatusIs(kFailedPrecondition));
+  ASSERT_OK(pair.left.WriteAll(Bytes("x")));
+  EXPECT_OK(reader.Join());
+  pair.right.Close();
+  EXPECT_OK(writer.Join());
+}
+
+// --- Short transfers
+
+BOBBIN_IO_TEST(TcpStreamTest, WriteAllToASlowReaderLosesNothing) {
+  Pair pair = MakeLocalPair(4096);
+  const size_t total = static_cast<size_t>(Rounds(16)) << 20;
+  std::vector<std::byte> sent(total);
+  for (size_t i = 0; i < total; ++i) sent[i] = PatternAt(i);
+  VirtualThread writer = Spawn({.placement = Placement::kSpread}, [&]() -> absl::Status {
+    BOBBIN_RETURN_IF_ERROR(pair.left.WriteAll(sent));
+    return pair.left.ShutdownWrite();
+  });
+
+  Random sizes = random().Fork();
+  std::vector<std::byte> buffer(100'000);
+  size_t have = 0;
+  while (true) {
+    auto received = pair.right.Read(std::span(buffer).first(1 + sizes.Below(buffer.size())));
+    ASSERT_OK(received);
+    if (*received == 0) break;
+    ASSERT_LE(have + *received, total);
+    ASSERT_EQ(std::memcmp(buffer.data(), sent.data() + have, *received), 0);
+    have += *received;
+    if (sizes.OneIn(64)) Yield();
+  }
+  EXPECT_EQ(have, total);
+  EXPECT_OK(writer.Join());
+}
+
+// --- Half-close, reset, broken pipe
+
+BOBBIN_IO_TEST(TcpStreamTest, AnswerArrivesAfterTheAskerHasFinished) {
+  Pair pair = MakePair();
+  VirtualThread server = Spawn([&]() -> absl::Status {
+    EXPECT_EQ(ReadText(pair.right, 100), "request");
+    BOBBIN_RETURN_IF_ERROR(pair.right.WriteAll(Bytes(std::string(size_t{1} << 20, 'a'))));
+    pair.right.Close();
+    return absl::OkStatus();
+  });
+  ASSERT_OK(pair.left.WriteAll(Bytes("request")));
+  ASSERT_OK(pair.left.ShutdownWrite());
+  EXPECT_EQ(ReadText(pair.left, size_t{2} << 20).size(), size_t{1} << 20);
+  EXPECT_OK(server.Join());
+}
+
+// A client that resets the connection when it is closed.
+int ConnectWithReset(const io::SocketAddress& address) {
+  const int fd = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::connect(fd, address.data(), address.bytes()), 0);
+  const linger reset{.l_onoff = 1, .l_linger = 0};
+  EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+  return fd;
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ResetEndsReaderAndWriter) {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  for (int round = 0; round < Rounds(20); ++round) {
+    const int client = ConnectWithReset(listener->local_address());
+    auto stream = listener->Accept();
+    ASSERT_OK(stream);
+    WaitProbe reading, writing;
+    TaskGroup group({.placement = Placement::kSpread});
+    group.Spawn([&] {
+      reading.Attach();
+      std::array<std::byte, 16> buffer;
+      EXPECT_THAT(stream->Read(buffer), StatusIs(kUnavailable));
+    });
+    group.Spawn([&] {
+      writing.Attach();
+      EXPECT_THAT(stream->WriteAll(Bytes(std::string(size_t{32} << 20, 'w'))),
+                  StatusIs(kUnavailable));
+    });
+    reading.AwaitParked();
+    writing.AwaitParked();
+    ::close(client);
+    EXPECT_OK(group.Wait());
+  }
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, WritingToAPeerThatIsGoneIsAnErrorAndNoSignal) {
+  ASSERT_NE(std::signal(SIGPIPE, SIG_DFL), SIG_ERR);
+  for (int round = 0; round < 50; ++round) {
+    Pair pair = round % 2 == 0 ? MakePair() : MakeLocalPair();
+    pair.right.Close();
+    absl::Status status;
+    while (status.ok()) status = pair.left.WriteAll(Bytes("anybody there?"));
+    EXPECT_THAT(status, StatusIs(kUnavailable));
+  }
+}
+
+// --- Closing
+
+BOBBIN_IO_TEST(TcpStreamTest, CloseEndsAParkedReaderAndThePeerSeesTheEnd) {
+  for (int round = 0; round < Rounds(50); ++round) {
+    Pair pair = MakePair();
+    WaitProbe probe;
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      std::array<std::byte, 16> buffer;
+      const auto received = pair.right.Read(buffer);
+      EXPECT_THAT(received, StatusIs(kAborted));
+      EXPECT_EQ(MessageOf(received.status()), "read: this side has closed it");
+    });
+    probe.AwaitParked();
+    pair.right.Close();
+    EXPECT_EQ(ReadText(pair.left, 1), "");
+    EXPECT_OK(reader.Join());
+  }
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, CloseEndsAParkedWriter) {
+  for (int round = 0; round < Rounds(20); ++round) {
+    Pair pair = MakePair();
+    WaitProbe probe;
+    VirtualThread writer = Spawn({.placement = Placement::kSpread}, [&] {
+      const std::string text(size_t{32} << 20, 'w');
+      probe.Attach();
+      EXPECT_THAT(pair.right.WriteAll(Bytes(text)), StatusIs(kAborted));
+    });
+    probe.AwaitParked();
+    pair.right.Close();
+    EXPECT_OK(writer.Join());
+  }
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, CallsAfterCloseAreAborted) {
+  Pair pair = MakePair();
+  pair.left.Close();
+  pair.left.Close();
+  std::array<std::byte, 16> buffer;
+  EXPECT_THAT(pair.left.Read(buffer), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.ReadExact(buffer), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.Write(buffer), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.WriteAll(buffer), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.ShutdownWrite(), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.SetNoDelay(true), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.local_address(), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.peer_address(), StatusIs(kAborted));
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, CloseRacesWithReadersAndWritersOnAllCarriers) {
+  for (int round = 0; round < Rounds(500); ++round) {
+    Pair pair = MakeLocalPair();
+    TaskGroup group({.placement = Placement::kSpread});
+    group.Spawn([&] {
+      std::array<std::byte, 64> buffer;
+      while (pair.left.Read(buffer).ok()) {
+      }
+    });
+    group.Spawn([&] {
+      while (pair.left.WriteAll(Bytes("tick")).ok()) Yield();
+    });
+    group.Spawn([&] {
+      while (pair.left.local_address().ok()) Yield();
+    });
+    group.Spawn([&, spins = random().Below(20)] {
+      for (uint64_t i = 0; i < spins; ++i) Yield();
+      pair.left.Close();
+    });
+    EXPECT_OK(group.Wait());
+  }
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, AHandleMayGoWhileItsReaderIsOnTheWayOut) {
+  for (int round = 0; round < Rounds(200); ++round) {
+    Pair pair = MakeLocalPair();
+    WaitProbe probe;
+    VirtualThread reader =
+        Spawn({.placement = Placement::kSpread}, [&probe, stream = &pair.left] {
+          probe.Attach();
+          std::array<std::byte, 16> buffer;
+          EXPECT_THAT(stream->Read(buffer), StatusIs(kAborted));
+        });
+    probe.AwaitParked();
+    pair.left = io::TcpStream();
+    EXPECT_OK(reader.Join());
+  }
+}
+
+// The descriptor's number is used again at once: nobody may get bytes that were meant for another.
+BOBBIN_IO_TEST(TcpStreamTest, AReusedDescriptorNeverServesAnOldReader) {
+  for (int round = 0; round < Rounds(2000); ++round) {
+    Pair old_pair = MakeLocalPair();
+    WaitProbe probe;
+    VirtualThread old_reader = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      std::array<std::byte, 1> buffer{};
+      EXPECT_THAT(old_pair.left.Read(buffer), StatusIs(kAborted));
+      EXPECT_EQ(buffer[0], std::byte{0});
+    });
+    if (random().OneIn(2)) probe.AwaitParked();
+    old_pair.left.Close();
+    Pair new_pair = MakeLocalPair();
+    ASSERT_OK(new_pair.right.WriteAll(Bytes("n")));
+    EXPECT_EQ(ReadText(new_pair.left, 1), "n");
+    EXPECT_OK(old_reader.Join());
+  }
+}
+
+// --- Deadlines and cancellation
+
+BOBBIN_IO_TEST(TcpStreamTest, DeadlineEndsAReadAndTheScopeStaysOver) {
+  Pair pair = MakePair();
+  std::array<std::byte, 16> buffer;
+  {
+    DeadlineScope scope(milliseconds(5));
+    EXPECT_THAT(pair.left.Read(buffer), StatusIs(kDeadlineExceeded));
+    EXPECT_THAT(pair.left.Read(buffer), StatusIs(kDeadlineExceeded));
+    EXPECT_THAT(pair.left.WriteAll(buffer), StatusIs(kDeadlineExceeded));
+  }
+  ASSERT_OK(pair.right.WriteAll(Bytes("later")));
+  EXPECT_EQ(ReadText(pair.left, 5), "later");
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ADeadlineThatHasPassedEndsAReadAtOnce) {
+  Pair pair = MakePair();
+  std::array<std::byte, 16> buffer;
+  for (int round = 0; round < 100; ++round) {
+    DeadlineScope scope(milliseconds(0));
+    EXPECT_THAT(pair.left.Read(buffer), StatusIs(kDeadlineExceeded));
+  }
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, DeadlineEndsAWriteToAPeerThatDoesNotRead) {
+  Pair pair = MakePair();
+  DeadlineScope scope(milliseconds(20));
+  EXPECT_THAT(pair.left.WriteAll(Bytes(std::string(size_t{64} << 20, 'w'))),
+              StatusIs(kDeadlineExceeded));
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, CancelEndsAReadButNotInsideAShield) {
+  Pair pair = MakePair();
+  WaitProbe probe;
+  std::atomic<bool> is_shielded{false};
+  VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+    std::array<std::byte, 16> buffer;
+    {
+      CancelShield shield;
+      is_shielded = true;
+      probe.Attach();
+      EXPECT_THAT(pair.left.Read(buffer), IsOkAndHolds(1u));
+    }
+    EXPECT_THAT(pair.left.Read(buffer), StatusIs(kCancelled));
+    EXPECT_THAT(pair.left.Write(buffer), StatusIs(kCancelled));
+  });
+  AwaitTrue([&] { return is_shielded.load() && probe.IsParked(); });
+  reader.Cancel();
+  ASSERT_OK(pair.right.WriteAll(Bytes("x")));
+  EXPECT_OK(reader.Join());
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, CancelEndsManyParkedReaders) {
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 200; ++i) pairs.push_back(MakeLocalPair());
+  std::atomic<int> cancelled{0};
+  TaskGroup group({.on_failure = OnFailure::kLog, .placement = Placement::kSpread});
+  std::vector<WaitProbe> probes(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    group.Spawn([&, i] {
+      probes[i].Attach();
+      std::array<std::byte, 16> buffer;
+      if (absl::IsCancelled(pairs[i].left.Read(buffer).status())) ++cancelled;
+    });
+  }
+  for (const WaitProbe& probe : probes) probe.AwaitParked();
+  group.Cancel();
+  EXPECT_OK(group.Wait());
+  EXPECT_EQ(cancelled, 200);
+}
+
+// A peer that writes one byte after the other, sometimes right when the reader's deadline comes.
+absl::Status WriteWithJitter(io::TcpStream& stream, size_t total, Random random) {
+  for (size_t sent = 0; sent < total;) {
+    std::array<std::byte, 7> chunk;
+    const size_t bytes = std::min(total - sent, 1 + random.Below(chunk.size()));
+    for (size_t i = 0; i < bytes; ++i) chunk[i] = PatternAt(sent + i);
+    BOBBIN_RETURN_IF_ERROR(stream.WriteAll(std::span(chunk).first(bytes)));
+    sent += bytes;
+    BOBBIN_RETURN_IF_ERROR(SleepFor(microseconds(random.Between(0, 2200))));
+  }
+  return stream.ShutdownWrite();
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, DeadlinesLoseNoByte) {
+  const int streams = 40;
+  const size_t total = static_cast<size_t>(Rounds(4000));
+  std::atomic<int> expired{0};
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < streams; ++i) {
+    group.Spawn([&, random = random().Fork()]() mutable -> absl::Status {
+      Pair pair = MakeLocalPair();
+      VirtualThread writer = Spawn({.placement = Placement::kSpread}, [&, other = random.Fork()] {
+        return WriteWithJitter(pair.right, total, other);
+      });
+      size_t have = 0;
+      while (true) {
+        DeadlineScope scope(microseconds(random.Between(0, 2000)));
+        std::array<std::byte, 16> buffer;
+        const auto received = pair.left.Read(buffer);
+        if (absl::IsDeadlineExceeded(received.status())) {
+          ++expired;
+          continue;
+        }
+        BOBBIN_RETURN_IF_ERROR(received.status());
+        if (*received == 0) break;
+        for (size_t k = 0; k < *received; ++k) EXPECT_EQ(buffer[k], PatternAt(have + k));
+        have += *received;
+      }
+      EXPECT_EQ(have, total);
+      return writer.Join();
+    });
+  }
+  EXPECT_OK(group.Wait());
+  EXPECT_GT(expired, 0);
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, NothingIsWrittenToABufferAfterTheReadHasReturned) {
+  constexpr std::byte kCanary{0xC5};
+  const int readers = 40;
+  const int rounds = Rounds(300);
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < readers; ++i) {
+    group.Spawn([&, random = random().Fork()]() mutable -> absl::Status {
+      Pair pair = MakeLocalPair();
+      VirtualThread writer = Spawn({.placement = Placement::kSpread}, [&, other = random.Fork()] {
+        return WriteWithJitter(pair.right, static_cast<size_t>(rounds) * 3, other);
+      });
+      for (int round = 0; round < rounds; ++round) {
+        struct {
+          std::array<std::byte, 64> below;
+          std::array<std::byte, 64> buffer;
+          std::array<std::byte, 64> above;
+        } frame;
+        frame.below.fill(kCanary);
+        frame.above.fill(kCanary);
+        DeadlineScope scope(microseconds(random.Between(0, 2000)));
+        const auto received = pair.left.Read(frame.buffer);
+        EXPECT_TRUE(received.ok() || absl::IsDeadlineExceeded(received.status()));
+        // From here on the bytes are the reader's again.
+        frame.buffer.fill(kCanary);
+        for (int k = 0; k < 3; ++k) Yield();
+        for (const auto& part : {frame.below, frame.buffer, frame.above}) {
+          EXPECT_TRUE(std::all_of(part.begin(), part.end(),
+                                  [&](std::byte byte) { return byte == kCanary; }));
+        }
+        if (received.ok() && *received == 0) break;
+      }
+      writer.Cancel();
+      writer.Join().IgnoreError();
+      return absl::OkStatus();
+    });
+  }
+  EXPECT_OK(group.Wait());
+}
+
+// A listener that takes nobody any more: the kernel lets further connects wait.
+BOBBIN_IO_TEST(TcpStreamTest, ConnectHonoursItsDeadlineAndLeavesNoDescriptor) {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0", {.backlog = 0});
+  ASSERT_OK(listener);
+  std::vector<io::TcpStream> queued;
+  const auto connect = [&](milliseconds limit) {
+    DeadlineScope scope(limit);
+    return io::TcpStream::Connect(listener->local_address());
+  };
+  while (true) {
+    auto stream = connect(milliseconds(100));
+    if (!stream.ok()) break;
+    queued.push_back(*std::move(stream));
+    ASSERT_LT(queued.size(), 16u);
+  }
+  const size_t descriptors = OpenDescriptors();
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < 100; ++i) {
+    group.Spawn([&] { EXPECT_THAT(connect(milliseconds(50)), StatusIs(kDeadlineExceeded)); });
+  }
+  EXPECT_OK(group.Wait());
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+// --- OS threads
+
+BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, ForeignAndVirtualThreadsTalk) {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  VirtualThread server = runtime().Spawn([&]() -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(io::TcpStream peer, listener->Accept());
+    std::array<std::byte, 64> buffer;
+    while (true) {
+      BOBBIN_ASSIGN_OR_RETURN(const size_t received, peer.Read(buffer));
+      if (received == 0) return absl::OkStatus();
+      BOBBIN_RETURN_IF_ERROR(peer.WriteAll(std::span(buffer).first(received)));
+    }
+  });
+  auto stream = io::TcpStream::Connect(listener->local_address());
+  ASSERT_OK(stream);
+  for (int i = 0; i < Rounds(1000); ++i) {
+    ASSERT_OK(stream->WriteAll(Bytes("echo")));
+    ASSERT_EQ(ReadText(*stream, 4), "echo");
+  }
+  stream->Close();
+  EXPECT_OK(server.Join());
+}
+
+BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, ForeignThreadsObeyDeadlines) {
+  Pair pair = MakePair();
+  std::array<std::byte, 16> buffer;
+  {
+    DeadlineScope scope(milliseconds(5));
+    EXPECT_THAT(pair.left.Read(buffer), StatusIs(kDeadlineExceeded));
+    EXPECT_THAT(pair.left.Read(buffer), StatusIs(kDeadlineExceeded));
+  }
+  {
+    DeadlineScope scope(milliseconds(20));
+    EXPECT_THAT(pair.left.WriteAll(Bytes(std::string(size_t{64} << 20, 'w'))),
+                StatusIs(kDeadlineExceeded));
+  }
+  auto listener = io::TcpListener::Bind("127.0.0.1:0", {.backlog = 0});
+  ASSERT_OK(listener);
+  std::vector<io::TcpStream> queued;
+  absl::Status status;
+  while (status.ok()) {
+    DeadlineScope scope(milliseconds(100));
+    auto stream = io::TcpStream::Connect(listener->local_address());
+    status = stream.status();
+    if (stream.ok()) queued.push_back(*std::move(stream));
+    ASSERT_LT(queued.size(), 16u);
+  }
+  EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
+}
+
+BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, CloseEndsAForeignThreadsRead) {
+  for (int round = 0; round < 20; ++round) {
+    Pair pair = MakePair();
+    std::atomic<bool> is_about_to_read{false};
+    OsThreads threads;
+    threads.Start([&] {
+      std::array<std::byte, 16> buffer;
+      is_about_to_read = true;
+      EXPECT_THAT(pair.left.Read(buffer), StatusIs(kAborted));
+    });
+    AwaitTrue([&] { return is_about_to_read.load(); });
+    EXPECT_OK(runtime().Spawn([&] { pair.left.Close(); }).Join());
+  }
+}
+
+// --- Misuse
+
+TEST(TcpStreamDeathTest, AnEmptyStreamAborts) {
+  io::TcpStream empty;
+  EXPECT_FALSE(empty);
+  EXPECT_DEATH(empty.Close(), "this TcpStream holds no connection");
+}
+
+TEST(TcpStreamDeathTest, ARuntimeWithoutAnIoPollerAbortsAndSaysWhatToPass) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1});
+        runtime.Spawn([] { io::TcpStream::Connect("127.0.0.1:1").IgnoreError(); })
+            .Join()
+            .IgnoreError();
+      },
+      "RuntimeOptions.*poller = bobbin::io::UringPoller");
+}
+
+}  // namespace
+}  // namespace bobbin::test
