@@ -13,6 +13,7 @@ from pathlib import Path
 SWITCH = "Switch/RawFcontext"
 RING = "Switch/RawRing10000"
 PLATFORM = "ParkUnpark/PlatformThreads"
+PLATFORM_POLLING = "ParkUnpark/PlatformThreadsPolling"
 
 # Benchmarks that keep their OS thread busy are measured by its CPU time: what other programs take away
 # in between does not count. Those that sleep, or use two carriers, are measured by real time.
@@ -24,7 +25,7 @@ BASELINES = {
     "Yield/10000": (RING, CPU),
     "ParkUnpark/SameCarrier": (SWITCH, CPU),
     "ParkUnpark/CrossCarrierAsleep": (PLATFORM, REAL),
-    "ParkUnpark/CrossCarrierAwake": (PLATFORM, REAL),
+    "ParkUnpark/CrossCarrierAwake": (PLATFORM_POLLING, REAL),
     "Semaphore/PingPong": (SWITCH, CPU),
     "Channel/PingPong": (SWITCH, CPU),
     "SpawnJoin/Sequential": (SWITCH, CPU),
@@ -75,7 +76,7 @@ def median_times(runs):
     times = {}
     for run in runs:
         for name, clocks in times_of(run).items():
-            _, clock = BASELINES.get(name, (None, REAL if name.endswith("PlatformThreads") else CPU))
+            _, clock = BASELINES.get(name, (None, CPU if name.startswith("Switch/") else REAL))
             times.setdefault(name, []).append(clocks[clock])
     return {name: statistics.median(values) for name, values in times.items()}
 

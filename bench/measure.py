@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what bench/README.md shows, and prints its table.
 
-    bench/measure.py [--rounds 5] [--json FILE] [--programs build/release/bench]
+    bench/measure.py [--rounds 5] [--json FILE] [--programs build/release/bench] [--write]
 
 Runs bobbin_bench and bobbin_scale in turns, several times, and takes medians: of ratios where there is
 a baseline. Exit code 1: a goal was missed; 2: wrong options, or a program that does not run.
@@ -81,6 +81,7 @@ def parse_arguments():
     parser.add_argument("--programs", type=Path, default=root / "build/release/bench",
                         metavar="FOLDER", help="where bobbin_bench and bobbin_scale are")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures for compare.py")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error("--rounds: at least 1")
@@ -146,8 +147,8 @@ def row(*cells):
 
 def micro_rows(runs):
     times, ratios = figures.median_times(runs), figures.ratios_of(runs)
-    for baseline in (figures.SWITCH, figures.RING, figures.PLATFORM, "SpawnJoin/PlatformThreads"):
-        yield row(f"`{baseline}`", number(times[baseline]), "", "", "", "")
+    for name in (n for n in times if n not in figures.BASELINES):
+        yield row(f"`{name}`", number(times[name]), "", "", "", "")
     for name, (baseline, _) in figures.BASELINES.items():
         if name in TIME_GOALS:
             goal = f"{number(TIME_GOALS[name])} ns"
@@ -167,6 +168,31 @@ def scale_rows(outputs):
                   "" if goal is None else f"{number(goal)} {unit}".strip(), verdict(value, goal))
 
 
+def table(rounds, programs, loads, micro, scale):
+    return "\n".join([
+        f"Measured with `bench/measure.py --rounds {rounds}` on {datetime.date.today().isoformat()}:",
+        f"{describe_machine()}, {platform.system()} {platform.release()}, "
+        f"{describe_compiler(programs)}.",
+        f"Load average before each round: {', '.join(f'{load:.1f}' for load in loads)}.",
+        "",
+        row("benchmark", "ns", "baseline", "ratio", "goal", ""),
+        "|---|--:|---|--:|--:|---|",
+        *micro,
+        "",
+        row("1,000,000 virtual threads", "figure", "measured", "goal", ""),
+        "|---|---|--:|--:|---|",
+        *scale,
+    ])
+
+
+def write_into_readme(text):
+    readme = Path(__file__).with_name("README.md")
+    begin, end = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+    before, rest = readme.read_text().split(begin)
+    after = rest.split(end)[1]
+    readme.write_text(f"{before}{begin}\n{text}\n\n{end}{after}")
+
+
 def main():
     arguments = parse_arguments()
     runs, outputs, loads = measure(arguments)
@@ -174,17 +200,10 @@ def main():
         arguments.json.write_text(json.dumps({"runs": runs, "scale": outputs}, indent=1) + "\n")
 
     micro, scale = list(micro_rows(runs)), list(scale_rows(outputs))
-    print(f"Measured with `bench/measure.py --rounds {arguments.rounds}` on "
-          f"{datetime.date.today().isoformat()}: {describe_machine()}, "
-          f"{platform.system()} {platform.release()}, {describe_compiler(arguments.programs)}; "
-          f"load average before each round: {', '.join(f'{load:.1f}' for load in loads)}.\n")
-    print(row("benchmark", "ns", "baseline", "ratio", "goal", ""))
-    print("|---|--:|---|--:|--:|---|")
-    print("\n".join(micro))
-    print()
-    print(row("1,000,000 virtual threads", "figure", "measured", "goal", ""))
-    print("|---|---|--:|--:|---|")
-    print("\n".join(scale))
+    text = table(arguments.rounds, arguments.programs, loads, micro, scale)
+    print(text)
+    if arguments.write:
+        write_into_readme(text)
     return 1 if any("missed" in line for line in micro + scale) else 0
 
 

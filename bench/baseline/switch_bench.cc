@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bare switch of stacks that the runtime is built on: what no virtual thread can be faster than.
+// The bare switch of stacks that the runtime is built on: what no virtual thread can be faster
+// than.
 
 #include <sys/mman.h>
 
@@ -18,8 +19,8 @@ namespace {
 
 namespace context = boost::context::detail;
 
-// Stacks side by side, as large as those of a runtime and staggered like them: tops that are a power of
-// two apart would meet in the same sets of the cache. Without guards.
+// Stacks side by side, as large as those of a runtime and staggered like them: tops that are a
+// power of two apart would meet in the same sets of the cache. Without guards.
 class Stacks {
  public:
   explicit Stacks(size_t count)
@@ -72,8 +73,9 @@ struct Member {
 
 enum class Fetching { kNone, kAhead };
 
-// A member learns where the one before it stands when that one switches to it. To fetch ahead is to ask for
-// the stack of the next but one, as the runtime does: otherwise most of the time is spent waiting for memory.
+// A member learns where the one before it stands when that one switches to it. To fetch ahead is to
+// ask for the stack of the next but one, as the runtime does: otherwise most of the time is spent
+// waiting for memory.
 template <Fetching fetching>
 void SwitchOn(context::transfer_t from) {
   Member& previous = *static_cast<Member*>(from.data);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channel: two virtual threads of one carrier send each other a value. One iteration is one round trip:
-// two values sent, two received.
-
-#include <bobbin/core/channel.h>
+// Channel: two virtual threads of one carrier send each other a value. One iteration is one round
+// trip: two values sent, two received.
 
 #include "benchmark/benchmark.h"
 
+#include <bobbin/core/channel.h>
 #include <bobbin/core/check.h>
 
 #include "bench/support/on_virtual_thread.h"

@@ -2,11 +2,10 @@
 //
 // Mutex. One iteration is one lock and one unlock.
 
-#include <bobbin/core/mutex.h>
-
 #include "benchmark/benchmark.h"
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/mutex.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
@@ -26,7 +25,8 @@ void Uncontended(benchmark::State& state) {
 }
 BENCHMARK(Uncontended)->Name("Mutex/Uncontended");
 
-// `section` is what each of 64 virtual threads does, `rounds` times in a batch, while it holds the lock.
+// `section` is what each of 64 virtual threads does, `rounds` times in a batch, while it holds the
+// lock.
 template <typename Section>
 void MeasureContended(benchmark::State& state, int rounds, Section section) {
   constexpr int kThreads = 64;

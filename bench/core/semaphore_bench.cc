@@ -2,11 +2,10 @@
 //
 // Semaphore: two virtual threads of one carrier wake each other. One iteration is one round trip.
 
-#include <bobbin/core/semaphore.h>
-
 #include "benchmark/benchmark.h"
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/semaphore.h>
 
 #include "bench/support/on_virtual_thread.h"
 #include "bench/support/rally.h"

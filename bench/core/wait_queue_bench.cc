@@ -96,8 +96,8 @@ void SameCarrier(benchmark::State& state) {
 }
 BENCHMARK(SameCarrier)->Name("ParkUnpark/SameCarrier");
 
-// Each carrier has a CPU of its own, as the OS threads of the baseline have: otherwise the system would
-// decide anew in every run whether a wake has to cross to another CPU.
+// Each carrier has a CPU of its own, as the OS threads of the baseline have: otherwise the system
+// would decide anew in every run whether a wake has to cross to another CPU.
 constexpr auto TwoCarriers = [] { return RuntimeOptions{.carriers = 2, .pins_carriers = true}; };
 
 // Each carrier has nothing else to do, so it sleeps until the signal comes.

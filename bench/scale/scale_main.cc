@@ -4,7 +4,6 @@
 //
 // Exit codes: 0 measured, 1 the measurement failed, 2 wrong options.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include <CLI/CLI.hpp>
 
 #include "bench/scale/scenario.h"
 
@@ -83,10 +83,9 @@ void PrintText(const ScenarioOptions& options, const ScenarioResult& result) {
   std::printf("%s, %zu threads, stacks of %zu KiB, carriers: %d\n", options.scenario.c_str(),
               options.threads, options.stack_bytes >> 10, options.carriers);
   std::printf("memory    %.0f bytes a thread, page tables included; at the peak %.0f MiB\n",
-              result.bytes_per_thread,
-              static_cast<double>(result.peak_resident_bytes) / kMebibyte);
-  std::printf("mappings  %zu came with the threads; with the program's own, %zu\n",
-              result.mappings, result.mappings_total);
+              result.bytes_per_thread, static_cast<double>(result.peak_resident_bytes) / kMebibyte);
+  std::printf("mappings  %zu came with the threads; with the program's own, %zu\n", result.mappings,
+              result.mappings_total);
   std::printf("round     spawn ns   release ns      wall ms       CPU ms\n");
   for (size_t i = 0; i < result.rounds.size(); ++i) {
     const RoundResult& round = result.rounds[i];
@@ -106,8 +105,7 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "how often; the first meets cold memory")
       ->capture_default_str();
-  app.add_option("--carriers", options.carriers, "OS threads that run them")
-      ->capture_default_str();
+  app.add_option("--carriers", options.carriers, "OS threads that run them")->capture_default_str();
   app.add_flag("--json", is_json, "print one JSON object");
   const auto refused = [](const std::string& why) {
     std::fprintf(stderr, "bobbin_scale: %s\n", why.c_str());

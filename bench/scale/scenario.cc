@@ -212,8 +212,7 @@ absl::StatusOr<ScenarioResult> RunScenario(const ScenarioOptions& options) {
       const std::unique_ptr<Runtime> runtime,
       Runtime::Create({.carriers = options.carriers, .stack_bytes = options.stack_bytes}));
   absl::StatusOr<ScenarioResult> result;
-  BOBBIN_RETURN_IF_ERROR(
-      runtime->Spawn([&] { result = Scenario(options).Run(options); }).Join());
+  BOBBIN_RETURN_IF_ERROR(runtime->Spawn([&] { result = Scenario(options).Run(options); }).Join());
   BOBBIN_RETURN_IF_ERROR(runtime->Shutdown());
   return result;
 }

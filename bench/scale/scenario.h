@@ -5,8 +5,8 @@
 //   park     all wait for one Event at once, then go on and end
 //   queue    all are spawned before any runs, then run and end
 //   sleep    all sleep for one second
-//   skynet   a tree of task groups, ten children each; every leaf is a virtual thread that returns its
-//            number, every inner node one that adds up its children's
+//   skynet   a tree of task groups, ten children each; every leaf is a virtual thread that returns
+//            its number, every inner node one that adds up its children's
 //
 // Each is repeated: the first round meets cold memory, the later ones reuse it.
 //
@@ -35,8 +35,8 @@ struct ScenarioOptions {
 };
 
 struct RoundResult {
-  // To bring all there, for each thread. park: spawned and parked. sleep: spawned and asleep. skynet: the
-  // whole round.
+  // To bring all there, for each thread. park: spawned and parked. sleep: spawned and asleep.
+  // skynet: the whole round.
   double spawn_ns = 0;
   // To end all, for each thread. sleep: beyond the second that the last one slept. skynet: nothing.
   double release_ns = 0;
@@ -46,11 +46,11 @@ struct RoundResult {
 };
 
 struct ScenarioResult {
-  // What the process had grown by when all were there (skynet: at the end), for each thread: resident
-  // memory, which includes the descriptors, and page tables. The most of all rounds.
+  // What the process had grown by when all were there (skynet: at the end), for each thread:
+  // resident memory, which includes the descriptors, and page tables. The most of all rounds.
   double bytes_per_thread = 0;
-  // How many came with the threads, and how many there were in all: most of those are the program's and
-  // its libraries'. The most of all rounds.
+  // How many came with the threads, and how many there were in all: most of those are the program's
+  // and its libraries'. The most of all rounds.
   size_t mappings = 0;
   size_t mappings_total = 0;
   size_t peak_resident_bytes = 0;

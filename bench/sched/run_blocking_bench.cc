@@ -2,11 +2,10 @@
 //
 // RunBlocking: a virtual thread has a platform thread call something. One iteration is one call.
 
-#include <bobbin/sched/run_blocking.h>
-
 #include "benchmark/benchmark.h"
 
 #include <bobbin/core/check.h>
+#include <bobbin/sched/run_blocking.h>
 
 #include "bench/support/on_virtual_thread.h"
 

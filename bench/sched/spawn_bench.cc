@@ -2,14 +2,13 @@
 //
 // Starting and joining virtual threads that do nothing. One iteration is one thread.
 
-#include <bobbin/sched/spawn.h>
-
 #include <vector>
 
 #include "benchmark/benchmark.h"
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/spawn.h>
 
 #include "bench/support/on_virtual_thread.h"
 

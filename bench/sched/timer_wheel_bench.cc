@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One more deadline for a carrier that has a million armed already. One iteration arms and disarms it.
+// One more deadline for a carrier that has a million armed already. One iteration arms and disarms
+// it.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,15 +26,16 @@ using internal::Dispatcher;
 using internal::Thread;
 using internal::TimerNode;
 
-// Deadlines of a server's kind: from ten seconds to ten minutes ahead, none of which comes while the
-// benchmark runs. The generator has always the same seed.
+// Deadlines of a server's kind: from ten seconds to ten minutes ahead, none of which comes while
+// the benchmark runs. The generator has always the same seed.
 class Deadlines {
  public:
   explicit Deadlines(size_t count) {
     std::mt19937_64 random;
     std::uniform_int_distribution<int64_t> ahead(10'000'000'000, 600'000'000'000);
     const int64_t now = MonotonicNow().time_since_epoch().count();
-    for (size_t i = 0; i < count; ++i) nodes_.emplace_back(internal::Current(), now + ahead(random));
+    for (size_t i = 0; i < count; ++i)
+      nodes_.emplace_back(internal::Current(), now + ahead(random));
   }
 
   size_t size() const { return nodes_.size(); }
@@ -69,8 +71,8 @@ void ArmDisarm1000000(benchmark::State& state) {
 }
 BENCHMARK(ArmDisarm1000000)->Name("Timer/ArmDisarm/1000000");
 
-// What a program sees of it: a DeadlineScope around a wait that suspends. Compare with the same wait
-// without a scope, Semaphore/PingPong.
+// What a program sees of it: a DeadlineScope around a wait that suspends. Compare with the same
+// wait without a scope, Semaphore/PingPong.
 void DeadlineScope1000000(benchmark::State& state) {
   OnVirtualThread([&state] {
     Dispatcher& carrier = *internal::Current().dispatcher();

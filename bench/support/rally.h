@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rally: two threads that wake each other in turns, over two batons. One iteration is one round trip.
+// Rally: two threads that wake each other in turns, over two batons. One iteration is one round
+// trip.
 //
 // A baton is anything with Signal and Await, of which each Await takes one Signal:
 //
 //   void Signal();  // Called from one thread.
 //   void Await();   // Called from one other thread.
 //
-// Whatever is passed on this way - a bare wake, a semaphore's permit, a value - the loop around it is
-// the same, so that the figures differ only by the batons.
+// Whatever is passed on this way - a bare wake, a semaphore's permit, a value - the loop around it
+// is the same, so that the figures differ only by the batons.
 
 #ifndef BOBBIN_BENCH_SUPPORT_RALLY_H_
 #define BOBBIN_BENCH_SUPPORT_RALLY_H_
 
 #include "benchmark/benchmark.h"
+
+#include <bobbin/core/internal/thread.h>
 
 namespace bobbin::bench {
 
@@ -44,8 +47,9 @@ class Rally {
  private:
   static constexpr int kRounds = 100;
 
-  Baton here_;
-  Baton there_;
+  // Each has cache lines of its own.
+  alignas(internal::kCacheLineBytes) Baton here_;
+  alignas(internal::kCacheLineBytes) Baton there_;
   bool is_over_ = false;  // Handed over by the last signal.
 };
 

@@ -7,7 +7,9 @@
 // is; the session proves it.
 //
 //   Called from   SqliteSession: platform and foreign threads; a second one at the same time
-//                 aborts. Suspends      SQLite blocks the OS thread. Cost          as SQLite's.
+//                 aborts.
+//   Suspends      SQLite blocks the OS thread.
+//   Cost          SQLite's.
 
 #ifndef BOBBIN_DB_SRC_SQLITE_CONNECTION_H_
 #define BOBBIN_DB_SRC_SQLITE_CONNECTION_H_

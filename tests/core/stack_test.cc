@@ -318,6 +318,7 @@ TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
     std::memset(pool.LimitOf(burst.back()), 1, pool.BytesOf(burst.back()));
   }
   const size_t most = ResidentBytes() - before;
+  const size_t carved = pool.carved();
   EXPECT_GE(most, kStacks * (size_t{60} << 10));
   for (const internal::Stack stack : burst) cache.Give(stack);
   cache.EndPeriod();  // Of the burst itself: all were needed.
@@ -332,7 +333,7 @@ TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
   // What was trimmed is as good as new.
   burst.clear();
   for (size_t i = 0; i < kStacks; ++i) burst.push_back(cache.Take());
-  EXPECT_EQ(pool.carved(), kStacks);
+  EXPECT_LE(pool.carved(), carved + 512);  // A batch, at most.
   for (const internal::Stack stack : burst) cache.Give(stack);
 }
 

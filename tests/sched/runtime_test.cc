@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/sched/runtime.h>
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <bobbin/core/event.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/core/semaphore.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/task_group.h>
+
+#include "tests/support/bobbin_test.h"
+#include "tests/support/os_threads.h"
+
+namespace bobbin {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(RunTest, ItReturnsZeroForOkAndOneForAFailure) {
+  EXPECT_EQ(Run([] { return absl::OkStatus(); }, {.carriers = 1}), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Run([] { return absl::InternalError("no luck"); }, {.carriers = 1}), 1);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("no luck"));
+}
+
+TEST(RunTest, ItWaitsForWhatMainHasDetached) {
+  std::atomic<bool> has_ended{false};
+  EXPECT_EQ(Run(
+                [&] {
+                  Spawn([&] {
+                    static_cast<void>(SleepFor(milliseconds(20)));
+                    has_ended.store(true);
+                  }).Detach();
+                  return absl::OkStatus();
+                },
+                {.carriers = 2}),
+            0);
+  EXPECT_TRUE(has_ended.load());
+}
+
+TEST(RuntimeTest, APollerThatCannotStartIsToldAndLeavesNothingBehind) {
+  class NoPoller final : public Poller {
+   public:
+    absl::Status Start() override { return absl::UnavailableError("poller: not today"); }
+    void Poll() noexcept override {}
+    void PollUntil(Deadline) noexcept override {}
+    void Wake() noexcept override {}
+    std::string_view name() const noexcept override { return "none"; }
+  };
+  const auto runtime =
+      Runtime::Create({.carriers = 2, .poller = [] { return std::make_unique<NoPoller>(); }});
+  EXPECT_EQ(runtime.status().message(), "poller: not today");
+}
+
+TEST(RuntimeTest, SeveralLiveSideBySide) {
+  Runtime one({.carriers = 1});
+  Runtime two({.carriers = 2});
+  Semaphore ping(0);
+  Semaphore pong(0);
+  const int rounds = test::Rounds(2000);
+  VirtualThread left = one.Spawn([&]() -> absl::Status {
+    for (int i = 0; i < rounds; ++i) {
+      ping.Release();
+      BOBBIN_RETURN_IF_ERROR(pong.Acquire());
+    }
+    return absl::OkStatus();
+  });
+  VirtualThread right = two.Spawn([&]() -> absl::Status {
+    for (int i = 0; i < rounds; ++i) {
+      BOBBIN_RETURN_IF_ERROR(ping.Acquire());
+      pong.Release();
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_OK(left.Join());
+  EXPECT_OK(right.Join());
+}
+
+TEST(RuntimeTest, OneAfterAnotherWithChangingNumbersOfCarriers) {
+  for (int round = 0; round < test::Rounds(100); ++round) {
+    Runtime runtime({.carriers = 1 + round % 4});
+    std::atomic<int> ran{0};
+    std::vector<VirtualThread> threads;
+    for (int i = 0; i < 10; ++i) threads.push_back(runtime.Spawn([&ran] { ran.fetch_add(1); }));
+    for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
+    ASSERT_EQ(ran.load(), 10);
+    ASSERT_EQ(runtime.Statistics().live(), 0u);
+  }
+}
+
+TEST(RuntimeTest, AnIdleOneUsesNoCpu) {
+  Runtime runtime({.carriers = 4});
+  std::vector<VirtualThread> parked;
+  Event never;
+  for (int i = 0; i < 1000; ++i) {
+    parked.push_back(runtime.Spawn({.placement = Placement::kSpread}, [&] { return never.Wait(); }));
+  }
+  // Let it come to rest, the monitor included.
+  std::this_thread::sleep_for(milliseconds(1500));
+  auto cpu = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  };
+  const auto cpu_before = cpu();
+  const uint64_t turns_before = runtime.Statistics().turns;
+  std::this_thread::sleep_for(milliseconds(1000));
+  EXPECT_LT(cpu() - cpu_before, milliseconds(5));
+  EXPECT_LE(runtime.Statistics().turns - turns_before, 4u);
+  never.Set();
+}
+
+TEST(RuntimeTest, WorkFromOutsideWakesASleepingCarrier) {
+  Runtime runtime({.carriers = 3});
+  for (int round = 0; round < test::Rounds(2000); ++round) {
+    VirtualThread thread = runtime.Spawn([] {});
+    ASSERT_OK(thread.Join());
+  }
+}
+
+// The handshake of sleep and wake, at every instant of it.
+TEST(RuntimeTest, NoWakeUpIsLostWhileCarriersFallAsleep) {
+  Runtime runtime({.carriers = 2});
+  const int rounds = test::Rounds(20'000);
+  Semaphore there(0);
+  Semaphore back(0);
+  VirtualThread echo = runtime.Spawn([&]() -> absl::Status {
+    for (int i = 0; i < rounds; ++i) {
+      BOBBIN_RETURN_IF_ERROR(there.Acquire());
+      back.Release();
+    }
+    return absl::OkStatus();
+  });
+  test::Random random(1);
+  for (int i = 0; i < rounds; ++i) {
+    there.Release();
+    // Meet the carrier in another phase of falling asleep each time.
+    for (uint64_t spin = random.Below(2000); spin > 0; --spin) __asm__ __volatile__("");
+    ASSERT_OK(back.Acquire());
+  }
+  EXPECT_OK(echo.Join());
+}
+
+TEST(RuntimeTest, IdleCarriersTakeThreadsThatHaveNotStarted) {
+  Runtime runtime({.carriers = 2});
+  VirtualThread spawner = runtime.Spawn([&] {
+    std::atomic<bool> is_over{false};
+    TaskGroup group;
+    for (int i = 0; i < 4; ++i) {
+      group.Spawn([&] { is_over.store(true); });
+    }
+    // This carrier is busy until another has run one of them.
+    while (!is_over.load()) {
+    }
+    return group.Wait();
+  });
+  EXPECT_OK(spawner.Join());
+  EXPECT_GE(runtime.Statistics().stolen, 1u);
+}
+
+// A single one is not worth a wake when it is spawned; the monitor sees to it that it does not wait for long.
+TEST(RuntimeTest, AThreadSpawnedByACarrierInALongRunIsStartedElsewhere) {
+  Runtime runtime({.carriers = 2});
+  VirtualThread hog = runtime.Spawn([&] {
+    std::atomic<bool> has_run{false};
+    VirtualThread other = Spawn([&] { has_run.store(true); });
+    while (!has_run.load()) {
+    }
+    return other.Join();
+  });
+  EXPECT_OK(hog.Join());
+}
+
+TEST(RuntimeTest, SpreadPlacementUsesEveryCarrier) {
+  Runtime runtime({.carriers = 3});
+  std::vector<std::atomic<int>> per_carrier(3);
+  // Nobody ends before all have begun, so that nobody is done before another carrier wakes.
+  std::atomic<int> begun{0};
+  Event all_begun;
+  std::vector<VirtualThread> threads;
+  for (int i = 0; i < 30; ++i) {
+    threads.push_back(runtime.Spawn({.placement = Placement::kSpread}, [&] {
+      if (begun.fetch_add(1) == 29) all_begun.Set();
+      return all_begun.Wait();
+    }));
+  }
+  for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
+  EXPECT_EQ(runtime.Statistics().started, 30u);
+}
+
+TEST(RuntimeTest, TrySpawnAnswersAtTheLimit) {
+  Runtime runtime({.carriers = 1, .virtual_threads_max = 300});
+  VirtualThread main = runtime.Spawn([&]() -> absl::Status {
+    std::vector<VirtualThread> threads;
+    while (true) {
+      absl::StatusOr<VirtualThread> thread = TrySpawn({}, [] { return SleepFor(hours(1)); });
+      if (!thread.ok()) {
+        EXPECT_TRUE(absl::IsResourceExhausted(thread.status()));
+        EXPECT_THAT(std::string(thread.status().message()), testing::HasSubstr("300"));
+        break;
+      }
+      threads.push_back(*std::move(thread));
+    }
+    EXPECT_EQ(threads.size(), 299u);
+    threads.pop_back();
+    EXPECT_OK(TrySpawn({}, [] {}).status());
+    return absl::OkStatus();
+  });
+  EXPECT_OK(main.Join());
+}
+
+TEST(RuntimeTest, WhereGuardsAreScarceAllThreadsUpToTheLimitGetAStack) {
+  Runtime runtime({.carriers = 2,
+                   .stack_bytes = size_t{64} << 10,
+                   .virtual_threads_max = 4000,
+                   .forces_mprotect_guards = true});
+  std::atomic<int> begun{0};
+  Event release;
+  std::vector<VirtualThread> threads;
+  for (int i = 0; i < 3900; ++i) {
+    threads.push_back(runtime.Spawn({.placement = Placement::kSpread}, [&] {
+      begun.fetch_add(1);
+      return release.Wait();
+    }));
+  }
+  while (begun.load() != 3900) std::this_thread::yield();
+  release.Set();
+  for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
+}
+
+TEST(RuntimeDeathTest, ShuttingDownFromInsideAborts) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1});
+        VirtualThread thread = runtime.Spawn([&] { return runtime.Shutdown(); });
+        static_cast<void>(thread.Join());
+      },
+      "from inside");
+}
+
+// One pair that hands a turn back and forth must not keep timers and others from running.
+TEST(FairnessTest, APingPongPairStarvesNobody) {
+  Runtime runtime({.carriers = 1});
+  VirtualThread main = runtime.Spawn([&]() -> absl::Status {
+    std::atomic<bool> is_over{false};
+    Semaphore ping(0);
+    Semaphore pong(0);
+    TaskGroup pair;
+    pair.Spawn([&] {
+      while (!is_over.load() && ping.Acquire().ok()) pong.Release();
+    });
+    pair.Spawn([&] {
+      while (!is_over.load()) {
+        ping.Release();
+        if (!pong.Acquire().ok()) return;
+      }
+    });
+    int yields = 0;
+    TaskGroup others;
+    others.Spawn([&] {
+      for (; yields < 1000; ++yields) Yield();
+    });
+    others.Spawn([&]() -> absl::Status {
+      for (int i = 0; i < 5; ++i) BOBBIN_RETURN_IF_ERROR(SleepFor(milliseconds(1)));
+      return absl::OkStatus();
+    });
+    BOBBIN_RETURN_IF_ERROR(others.Wait());
+    EXPECT_EQ(yields, 1000);
+    is_over.store(true);
+    pair.Cancel();
+    return pair.Wait();
+  });
+  EXPECT_OK(main.Join());
+}
+
+TEST(FairnessTest, FreshThreadsStartAlthoughOthersAreAlwaysReady) {
+  Runtime runtime({.carriers = 1});
+  VirtualThread main = runtime.Spawn([&]() -> absl::Status {
+    std::atomic<bool> is_over{false};
+    TaskGroup busy;
+    for (int i = 0; i < 4; ++i) {
+      busy.Spawn([&] {
+        while (!is_over.load()) Yield();
+      });
+    }
+    Yield();
+    VirtualThread late = Spawn([&] { is_over.store(true); });
+    BOBBIN_RETURN_IF_ERROR(late.Join());
+    return busy.Wait();
+  });
+  EXPECT_OK(main.Join());
+}
+
+TEST(FairnessTest, TheOldestFreshThreadStartsAlthoughNewOnesKeepComing) {
+  Runtime runtime({.carriers = 1});
+  VirtualThread main = runtime.Spawn([&]() -> absl::Status {
+    std::atomic<bool> is_over{false};
+    TaskGroup group;
+    group.Spawn([&] { is_over.store(true); });  // The oldest.
+    struct Chain {
+      TaskGroup& group;
+      std::atomic<bool>& is_over;
+      void operator()() const {
+        if (!is_over.load()) group.Spawn(*this);
+      }
+    };
+    group.Spawn(Chain{group, is_over});
+    return group.Wait();
+  });
+  EXPECT_OK(main.Join());
+}
+
+}  // namespace
+}  // namespace bobbin

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bobbin/sched/sleep.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include <bobbin/sched/task_group.h>
+
+#include "tests/support/bobbin_test.h"
+
+namespace bobbin {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+BOBBIN_TEST(SleepTest, NoSleepEndsEarly) {
+  TaskGroup group;
+  for (int i = 0; i < 200; ++i) {
+    const nanoseconds delay = microseconds(random().Between(1, 30'000));
+    group.Spawn({.placement = Placement::kSpread}, [delay] {
+      const MonotonicTime start = MonotonicNow();
+      const absl::Status slept = SleepFor(delay);
+      EXPECT_GE(MonotonicNow() - start, delay);
+      return slept;
+    });
+  }
+  ASSERT_OK(group.Wait());
+}
+
+BOBBIN_TEST(SleepTest, SleepsEndInTheOrderOfTheirTimes) {
+  // More than a tick apart.
+  std::atomic<int> place{0};
+  TaskGroup group;
+  for (const int index : {4, 1, 3, 0, 2}) {
+    group.Spawn([index, &place] {
+      const absl::Status slept = SleepFor(milliseconds(20 + 20 * index));
+      EXPECT_EQ(place.fetch_add(1), index);
+      return slept;
+    });
+  }
+  ASSERT_OK(group.Wait());
+}
+
+BOBBIN_TEST(SleepTest, AnEarlierDeadlineEndsItWithThatAnswer) {
+  const DeadlineScope scope(milliseconds(2));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(SleepFor(hours(1))));
+}
+
+BOBBIN_TEST(SleepTest, ALaterDeadlineChangesNothing) {
+  const DeadlineScope scope(hours(1));
+  EXPECT_OK(SleepFor(milliseconds(2)));
+  EXPECT_OK(SleepFor(milliseconds(15)));
+}
+
+BOBBIN_TEST(SleepTest, ASleepThatIsOverReturnsAtOnce) {
+  EXPECT_OK(SleepFor(nanoseconds(0)));
+  EXPECT_OK(SleepFor(nanoseconds(-5)));
+  EXPECT_OK(SleepUntil(Deadline::After(nanoseconds(-1))));
+}
+
+BOBBIN_TEST(SleepTest, SleepingForeverEndsByCancelOnly) {
+  VirtualThread sleeper = Spawn([] { return SleepUntil(Deadline::Never()); });
+  Yield();
+  sleeper.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(sleeper.Join()));
+}
+
+BOBBIN_FOREIGN_TEST(SleepTest, AForeignThreadSleepsToo) {
+  const MonotonicTime start = MonotonicNow();
+  EXPECT_OK(SleepFor(milliseconds(3)));
+  EXPECT_GE(MonotonicNow() - start, milliseconds(3));
+  const DeadlineScope scope(milliseconds(2));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(SleepFor(hours(1))));
+  Yield();
+}
+
+// A carrier that sleeps for long must notice a nearer timer that another thread brings.
+BOBBIN_FOREIGN_TEST(SleepTest, ANearerTimerEndsTheSleepOfAnIdleCarrier) {
+  VirtualThread far = runtime().Spawn([] { return SleepFor(hours(1)); });
+  for (int round = 0; round < 20; ++round) {
+    VirtualThread near = runtime().Spawn({.placement = Placement::kSpread},
+                                         [] { return SleepFor(milliseconds(2)); });
+    ASSERT_OK(near.Join());
+  }
+  far.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(far.Join()));
+}
+
+BOBBIN_TEST(SleepTest, TimersThatAreNotNeededAnyMoreAreGone) {
+  for (int round = 0; round < test::Rounds(10'000); ++round) {
+    const DeadlineScope scope(std::chrono::minutes(1));
+    ASSERT_OK(SleepFor(microseconds(1)));
+  }
+  Yield();
+  EXPECT_LE(runtime().Statistics().timers, 1u);
+}
+
+BOBBIN_TEST(YieldTest, EveryReadyThreadRunsBeforeTheCallerGoesOn) {
+  if (carriers() != 1) return;
+  int ran = 0;
+  TaskGroup group;
+  for (int i = 0; i < 5; ++i) {
+    group.Spawn([&ran] {
+      ++ran;
+      Yield();
+      ++ran;
+    });
+  }
+  while (ran < 5) Yield();  // They have started, and are ready now.
+  Yield();
+  EXPECT_EQ(ran, 10);
+  ASSERT_OK(group.Wait());
+}
+
+}  // namespace
+}  // namespace bobbin
