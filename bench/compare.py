@@ -13,7 +13,6 @@ import sys
 
 import figures
 
-
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description="Compares two measurements by the ratios of benchmarks to their baselines.")
@@ -23,16 +22,18 @@ def parse_arguments():
                         help="by how much a ratio may grow; default: %(default)s")
     return parser.parse_args()
 
+def refuse(why):
+    print(f"compare.py: {why}", file=sys.stderr)
+    sys.exit(2)
 
 def load_ratios(path):
     try:
         ratios = figures.ratios_of(figures.load_runs(path))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"compare.py: {path}: not a measurement: {error}")
+        refuse(f"{path}: not a measurement: {error}")
     if not ratios:
-        sys.exit(f"compare.py: {path}: no benchmark together with its baseline")
+        refuse(f"{path}: no benchmark together with its baseline")
     return ratios
-
 
 def main():
     arguments = parse_arguments()
@@ -54,7 +55,6 @@ def main():
     if missing:
         print(f"compare.py: missing in {arguments.new}: {', '.join(missing)}", file=sys.stderr)
     return 1 if slower or missing else 0
-
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks' figures are compared with, and how they are read.
 
-A figure of one run is never compared with a figure of another one: machines change their speed from
-one minute to the next. It is divided by its baseline's figure from the same run of the same program,
-and these ratios are compared.
+A figure of one run is never compared with a figure of another one: machines change their speed
+from one minute to the next. It is divided by its baseline's figure from the same run of the same
+program, and these ratios are compared.
 """
 
 import json
@@ -15,8 +15,8 @@ RING = "Switch/RawRing10000"
 PLATFORM = "ParkUnpark/PlatformThreads"
 PLATFORM_POLLING = "ParkUnpark/PlatformThreadsPolling"
 
-# Benchmarks that keep their OS thread busy are measured by its CPU time: what other programs take away
-# in between does not count. Those that sleep, or use two carriers, are measured by real time.
+# Benchmarks that keep their OS thread busy are measured by its CPU time: what other programs take
+# away in between does not count. Those that sleep, or use two carriers, are measured by real time.
 CPU, REAL = "cpu_time", "real_time"
 
 # Benchmark: (baseline, clock).
@@ -38,12 +38,11 @@ BASELINES = {
     "Timer/DeadlineScope/1000000": (SWITCH, CPU),
 }
 
-
 def times_of(run):
     """The times of one run in nanoseconds: {name: {clock: time}}.
 
-    `run` is what bobbin_bench prints with --benchmark_format=json. Of a benchmark that was repeated,
-    the median.
+    `run` is what bobbin_bench prints with --benchmark_format=json. Of a benchmark that was
+    repeated, the median.
     """
     unit_ns = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
     collected = {}
@@ -59,7 +58,6 @@ def times_of(run):
         for name, clocks in collected.items()
     }
 
-
 def ratios_of(runs):
     """The median over `runs` of each benchmark's time divided by its baseline's: {name: ratio}."""
     ratios = {}
@@ -70,16 +68,14 @@ def ratios_of(runs):
                 ratios.setdefault(name, []).append(times[name][clock] / times[baseline][clock])
     return {name: statistics.median(values) for name, values in ratios.items()}
 
-
 def median_times(runs):
-    """The median over `runs` of each benchmark's time, by the clock it is measured by: {name: ns}."""
+    """The median over `runs` of each benchmark's time, by its clock: {name: ns}."""
     times = {}
     for run in runs:
         for name, clocks in times_of(run).items():
             _, clock = BASELINES.get(name, (None, CPU if name.startswith("Switch/") else REAL))
             times.setdefault(name, []).append(clocks[clock])
     return {name: statistics.median(values) for name, values in times.items()}
-
 
 def load_runs(path):
     """The runs in a file that measure.py or bobbin_bench has written."""

@@ -4,8 +4,8 @@
 
     bench/measure.py [--rounds 5] [--json FILE] [--programs build/release/bench] [--write]
 
-Runs bobbin_bench and bobbin_scale in turns, several times, and takes medians: of ratios where there is
-a baseline. Exit code 1: a goal was missed; 2: wrong options, or a program that does not run.
+Runs bobbin_bench and bobbin_scale in turns, several times, and takes medians: of ratios where there
+is a baseline. Exit code 1: a goal was missed; 2: wrong options, or a program that does not run.
 """
 
 import argparse
@@ -45,34 +45,31 @@ SCENARIOS = {
     "sleep": ["sleep", *MILLION],
 }
 
-
-def first(values):
+def cold(values):
+    """The first round, which meets memory that nobody has used yet."""
     return values[0]
 
-
 def warm(values):
-    """The rounds that reuse what the first one has left."""
-    return statistics.median(values[1:])
-
+    """The last round: all memory has been used before."""
+    return values[-1]
 
 # Scenario, figure, how to take it from the program's output, unit, goal.
 SCALE_GOALS = [
     ("park", "memory of each", lambda o: o["bytes_per_thread"], "B", 4950),
     ("park, 64 KiB stacks", "memory of each", lambda o: o["bytes_per_thread"], "B", 4600),
     ("park", "mappings", lambda o: o["mappings"], "", 100),
-    ("park", "spawn and park, cold", lambda o: first(o["spawn_ns"]), "ns", None),
+    ("park", "spawn and park, cold", lambda o: cold(o["spawn_ns"]), "ns", None),
     ("park", "spawn and park, warm", lambda o: warm(o["spawn_ns"]), "ns", 250),
     ("park", "unpark and end, warm", lambda o: warm(o["release_ns"]), "ns", None),
     ("queue", "memory of each", lambda o: o["bytes_per_thread"], "B", 256),
-    ("queue", "spawn, cold", lambda o: first(o["spawn_ns"]), "ns", 80),
+    ("queue", "spawn, cold", lambda o: cold(o["spawn_ns"]), "ns", 80),
     ("queue", "spawn, warm", lambda o: warm(o["spawn_ns"]), "ns", 80),
-    ("skynet", "first", lambda o: first(o["wall_ms"]), "ms", 100),
+    ("skynet", "first", lambda o: cold(o["wall_ms"]), "ms", 100),
     ("skynet", "warm", lambda o: warm(o["wall_ms"]), "ms", 100),
     ("skynet", "peak of resident memory", lambda o: o["peak_rss_bytes"] / 2**20, "MiB", 50),
     ("sleep", "real time, warm", lambda o: warm(o["wall_ms"]), "ms", 1800),
     ("sleep", "CPU time, warm", lambda o: warm(o["cpu_ms"]), "ms", 900),
 ]
-
 
 def parse_arguments():
     root = Path(__file__).resolve().parent.parent
@@ -87,7 +84,6 @@ def parse_arguments():
         parser.error("--rounds: at least 1")
     return arguments
 
-
 def run_json(command):
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -99,7 +95,6 @@ def run_json(command):
         print(f"measure.py: {command[0]}: {error}", file=sys.stderr)
     sys.exit(2)
 
-
 def measure(arguments):
     """All rounds, each with one run of every program."""
     runs, outputs, loads = [], {name: [] for name in SCENARIOS}, []
@@ -108,9 +103,9 @@ def measure(arguments):
         loads.append(os.getloadavg()[0])
         runs.append(run_json([arguments.programs / "bobbin_bench", "--benchmark_format=json"]))
         for name, scenario in SCENARIOS.items():
-            outputs[name].append(run_json([arguments.programs / "bobbin_scale", *scenario, "--json"]))
+            command = [arguments.programs / "bobbin_scale", *scenario, "--json"]
+            outputs[name].append(run_json(command))
     return runs, outputs, loads
-
 
 def describe_machine():
     try:
@@ -121,7 +116,6 @@ def describe_machine():
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{len(os.sched_getaffinity(0))} CPUs ({model}), {memory:.0f} GiB"
 
-
 def describe_compiler(programs):
     """From the build tree that the programs lie in."""
     for file in programs.resolve().parent.glob("CMakeFiles/*/CMakeCXXCompiler.cmake"):
@@ -130,20 +124,16 @@ def describe_compiler(programs):
         return f"{found.get('ID', '?')} {found.get('VERSION', '')}"
     return "unknown"
 
-
 def verdict(value, goal):
     if goal is None:
         return ""
     return "met" if value <= goal else "**missed**"
 
-
 def number(value):
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
-
 def row(*cells):
     return "| " + " | ".join(cells) + " |"
-
 
 def micro_rows(runs):
     times, ratios = figures.median_times(runs), figures.ratios_of(runs)
@@ -160,17 +150,16 @@ def micro_rows(runs):
         yield row(f"`{name}`", number(times[name]), f"`{baseline}`", f"{ratios[name]:.2f} x", goal,
                   met)
 
-
 def scale_rows(outputs):
     for scenario, figure, take, unit, goal in SCALE_GOALS:
         value = statistics.median(take(output) for output in outputs[scenario])
         yield row(scenario, figure, f"{number(value)} {unit}".strip(),
                   "" if goal is None else f"{number(goal)} {unit}".strip(), verdict(value, goal))
 
-
 def table(rounds, programs, loads, micro, scale):
     return "\n".join([
-        f"Measured with `bench/measure.py --rounds {rounds}` on {datetime.date.today().isoformat()}:",
+        f"Measured with `bench/measure.py --rounds {rounds}` on "
+        f"{datetime.date.today().isoformat()}:",
         f"{describe_machine()}, {platform.system()} {platform.release()}, "
         f"{describe_compiler(programs)}.",
         f"Load average before each round: {', '.join(f'{load:.1f}' for load in loads)}.",
@@ -184,14 +173,12 @@ def table(rounds, programs, loads, micro, scale):
         *scale,
     ])
 
-
 def write_into_readme(text):
     readme = Path(__file__).with_name("README.md")
     begin, end = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
     before, rest = readme.read_text().split(begin)
     after = rest.split(end)[1]
     readme.write_text(f"{before}{begin}\n{text}\n\n{end}{after}")
-
 
 def main():
     arguments = parse_arguments()
@@ -205,7 +192,6 @@ def main():
     if arguments.write:
         write_into_readme(text)
     return 1 if any("missed" in line for line in micro + scale) else 0
-
 
 if __name__ == "__main__":
     sys.exit(main())

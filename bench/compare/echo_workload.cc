@@ -93,7 +93,7 @@ class EchoServer {
   }
 
   void AcceptAll(Crew& crew) {
-    measurement_.NoteResidentBefore();
+    measurement_.NoteBeforeUnits();
     for (size_t accepted = 0; accepted < trial_.concurrency; ++accepted) {
       absl::StatusOr<io::TcpStream> peer = listener_.Accept();
       if (!peer.ok()) return Fail(peer.status());

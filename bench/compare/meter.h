@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessFigures: what the process has used so far, as the system counts it.
+// ProcessFigures: what this process has used so far, as the system counts it. CpuBalance: how much
+// of the CPUs other programs took meanwhile.
 //
 //   Called from   any thread; reads /proc, which may take a carrier some 50 us.
 //   Suspends      never.
@@ -9,6 +10,8 @@
 #define BOBBIN_BENCH_COMPARE_METER_H_
 
 #include <cstdint>
+
+#include <bobbin/core/clock.h>
 
 namespace bobbin::compare {
 
@@ -21,6 +24,21 @@ struct ProcessFigures {
 };
 
 ProcessFigures ReadProcessFigures();
+
+// From its construction on.
+class CpuBalance {
+ public:
+  CpuBalance();
+
+  // The share of all CPUs, from 0 to 1, that neither idled nor worked for this process or for those
+  // of its children that have ended.
+  double ShareOfOthers() const;
+
+ private:
+  MonotonicTime begun_;
+  double busy_seconds_;
+  double own_seconds_;
+};
 
 }  // namespace bobbin::compare
 

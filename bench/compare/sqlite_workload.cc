@@ -20,11 +20,10 @@ constexpr uint64_t kOperationsPerWrite = 8;
 
 absl::StatusOr<db::Sqlite> OpenBank(const std::string& directory) {
   // Waiting for the disk at each commit would hide all else.
-  BOBBIN_ASSIGN_OR_RETURN(db::Sqlite bank,
-                          db::Sqlite::Open({
-                              .path = directory + "/bank.db",
-                              .durability = db::SqliteDurability::kSinceCheckpoint,
-                          }));
+  BOBBIN_ASSIGN_OR_RETURN(db::Sqlite bank, db::Sqlite::Open({
+                                               .path = directory + "/bank.db",
+                                               .durability = db::SqliteDurability::kSinceCheckpoint,
+                                           }));
   BOBBIN_RETURN_IF_ERROR(
       bank.ExecuteScript("create table account(id integer primary key, cents integer not null)"));
   BOBBIN_RETURN_IF_ERROR(bank.Execute("insert into account with recursive number(id) as "
@@ -55,11 +54,10 @@ absl::Status UseBank(db::Sqlite& bank, size_t unit, Measurement& measurement) {
 
 absl::StatusOr<Figures> Run(const Trial& trial) {
   BOBBIN_ASSIGN_OR_RETURN(db::Sqlite bank, OpenBank(trial.directory));
-  BOBBIN_ASSIGN_OR_RETURN(
-      const Figures figures,
-      MeasureUnits(trial, [&bank](size_t unit, Measurement& measurement) {
-        return UseBank(bank, unit, measurement);
-      }));
+  BOBBIN_ASSIGN_OR_RETURN(const Figures figures,
+                          MeasureUnits(trial, [&bank](size_t unit, Measurement& measurement) {
+                            return UseBank(bank, unit, measurement);
+                          }));
   BOBBIN_RETURN_IF_ERROR(bank.Close());
   return figures;
 }

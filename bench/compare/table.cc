@@ -38,7 +38,8 @@ constexpr std::array kLines = {
     Line{"CPU/operation", [](const Figures& f) { return f.cpu_us_per_operation; }, Duration},
     Line{"switches/op", [](const Figures& f) { return f.switches_per_operation(); }, Rounded},
     Line{"memory/thread", [](const Figures& f) { return f.resident_bytes_per_unit; }, Size},
-    Line{"OS threads", [](const Figures& f) { return static_cast<double>(f.os_threads_peak); }, Whole},
+    Line{"OS threads", [](const Figures& f) { return static_cast<double>(f.os_threads_peak); },
+         Whole},
 };
 
 // The results at one concurrency; a kind that was not wanted has none.
@@ -135,7 +136,10 @@ std::string UpperCase(std::string_view text) {
   return upper;
 }
 
-// Why there are no figures, a line for each trial without.
+// From here on the figures say more about the other programs.
+constexpr double kShareOfOthersMax = 0.1;
+
+// What to know about the figures, and why some are missing.
 std::string RenderNotes(std::span<const TrialResult> results) {
   std::string notes;
   for (const TrialResult& result : results) {
@@ -145,6 +149,14 @@ std::string RenderNotes(std::span<const TrialResult> results) {
     notes += fmt::format("  {}, {} threads: {}{}\n", UpperCase(KindName(result.trial.kind)),
                          Grouped(result.trial.concurrency),
                          result.outcome == Outcome::kFailed ? "FAILED: " : "", what);
+  }
+  double share = 0;
+  for (const TrialResult& result : results) share = std::max(share, result.cpu_share_of_others);
+  if (share > kShareOfOthersMax) {
+    notes += fmt::format(
+        "  Other programs took up to {:.0f} % of the CPUs. They hold up few threads more than "
+        "many.\n",
+        share * 100);
   }
   return notes;
 }

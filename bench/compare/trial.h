@@ -57,6 +57,9 @@ struct TrialResult {
   Outcome outcome = Outcome::kFailed;
   std::string message = {};  // Why there are no figures.
   Figures figures = {};      // If it was measured.
+
+  // The share of all CPUs, from 0 to 1, that other programs took meanwhile.
+  double cpu_share_of_others = 0;
 };
 
 }  // namespace bobbin::compare

@@ -104,6 +104,7 @@ Json ToJson(const TrialResult& result) {
     if (outcome.outcome == result.outcome) json["status"] = outcome.name;
   }
   if (!result.message.empty()) json["message"] = result.message;
+  json["cpu_share_of_others"] = Tidy(result.cpu_share_of_others);
   if (result.outcome == Outcome::kMeasured) json["figures"] = FiguresToJson(result.figures);
   return json;
 }

@@ -13,6 +13,7 @@
 #include <bobbin/core/status.h>
 
 #include "bench/compare/child_process.h"
+#include "bench/compare/meter.h"
 #include "bench/compare/trial_json.h"
 #include "bench/compare/workload.h"
 
@@ -44,11 +45,13 @@ absl::StatusOr<TrialResult> Converse(const Trial& trial, absl::FunctionRef<bool(
 }  // namespace
 
 TrialResult RunTrial(const Trial& trial, absl::FunctionRef<bool()> goes_on) {
+  const CpuBalance balance;
   absl::StatusOr<TrialResult> result = Converse(trial, goes_on);
-  if (result.ok()) return *std::move(result);
-  return {.trial = trial,
-          .outcome = Outcome::kFailed,
-          .message = std::string(MessageOf(result.status()))};
+  if (!result.ok()) {
+    result = TrialResult{.trial = trial, .message = std::string(MessageOf(result.status()))};
+  }
+  result->cpu_share_of_others = balance.ShareOfOthers();
+  return *std::move(result);
 }
 
 int RunTrialHere(std::string_view trial) {

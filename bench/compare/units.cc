@@ -40,7 +40,7 @@ class Units {
 
  private:
   void StartAll(Crew& crew) {
-    measurement_.NoteResidentBefore();
+    measurement_.NoteBeforeUnits();
     for (size_t unit = 0; unit < trial_.concurrency; ++unit) {
       if (crew.Start("unit", [this, unit] { RunUnit(unit); }).ok()) continue;
       Fail(ThreadsRanOut(unit));

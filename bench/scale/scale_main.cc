@@ -42,7 +42,7 @@ std::string Check(const ScenarioOptions& options) {
     return between("--threads", 1, threads_max);
   }
   if (options.scenario == "skynet" && !IsPowerOfTen(options.threads)) {
-    return "--threads: skynet has 10, 100, 1000, ... leaves";
+    return "--threads: skynet has 1, 10, 100, 1000, ... leaves";
   }
   if (options.stack_bytes < kStackBytesMin || options.stack_bytes > kStackBytesMax) {
     return between("--stack-bytes", kStackBytesMin, kStackBytesMax);

@@ -8,9 +8,9 @@
 namespace bobbin {
 
 using internal::Thread;
-using internal::WakeList;
 using internal::Waiter;
 using internal::Wake;
+using internal::WakeList;
 
 Condition::~Condition() {
   BOBBIN_CHECK(word_.Load() == 0, "a condition is destroyed while threads wait for it");

@@ -8,9 +8,9 @@
 namespace bobbin {
 
 using internal::Thread;
-using internal::WakeList;
 using internal::Waiter;
 using internal::Wake;
+using internal::WakeList;
 
 Event::~Event() {
   BOBBIN_CHECK((word_.Load() & (kLocked | kHasWaiters)) == 0,

@@ -67,7 +67,7 @@ void OsThread::Retire(void* record) noexcept {
   pool.first = &thread;
 }
 
-void OsThread::ClearDescription() noexcept { Describe(Role::kForeign, {}, nullptr); }
+void OsThread::ClearDescription() noexcept { Describe(Role::kForeign, "", nullptr); }
 
 void OsThread::Describe(Role role, std::string_view name, void* runtime) noexcept {
   role_ = role;

@@ -7,9 +7,9 @@
 namespace bobbin {
 
 using internal::Thread;
-using internal::WakeList;
 using internal::Waiter;
 using internal::Wake;
+using internal::WakeList;
 
 Semaphore::Semaphore(int64_t permits) : word_(WordOf(permits)) {
   BOBBIN_CHECK(permits >= 0 && permits <= kPermitsMax, "a semaphore cannot hold so many permits");

@@ -8,9 +8,9 @@ namespace bobbin {
 
 using internal::Backoff;
 using internal::Thread;
-using internal::WakeList;
 using internal::Waiter;
 using internal::Wake;
+using internal::WakeList;
 
 WaitGroup::~WaitGroup() {
   BOBBIN_CHECK((word_.Load() & (kLocked | kHasWaiters)) == 0,

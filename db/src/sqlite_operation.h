@@ -51,7 +51,9 @@ class SqliteOperation {
   }
 
  private:
+  // A stop is never taken back.
   void Note(absl::StatusCode code) {
+    if (code == absl::StatusCode::kOk) return;
     code_.store(code, std::memory_order_relaxed);  // relaxed: as above.
   }
 

@@ -27,11 +27,11 @@ void TimerWheel::Add(TimerNode& node) noexcept {
   const int64_t rounded = (node.deadline >> kTickBits) +
                           ((node.deadline & ((int64_t{1} << kTickBits) - 1)) != 0 ? 1 : 0);
   int64_t due = std::max(rounded, tick_ + 1);
-  // What lies beyond the last level waits in its farthest slot and is looked at again there.
-  const int64_t reach = (int64_t{1} << (kLevelBits * kLevels)) - 1;
-  due = std::min(due, tick_ | reach);
+  // The last level is a circle; what lies beyond waits in its farthest slot and is looked at again there.
+  constexpr int kLastShift = kLevelBits * (kLevels - 1);
+  due = std::min(due, tick_ + (int64_t{kSlots - 2} << kLastShift));
   const auto differing = static_cast<uint64_t>(due ^ tick_);
-  const int level = differing == 0 ? 0 : (63 - std::countl_zero(differing)) / kLevelBits;
+  const int level = std::min((63 - std::countl_zero(differing)) / kLevelBits, kLevels - 1);
   Link(node, level, static_cast<int>(due >> (level * kLevelBits)) & (kSlots - 1));
   ++size_;
 }

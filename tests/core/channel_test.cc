@@ -20,7 +20,6 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/support/bobbin_test.h"
-#include "tests/support/log.h"
 #include "tests/support/os_threads.h"
 #include "tests/support/thread_probe.h"
 
@@ -37,7 +36,8 @@ class Token {
     if (alive_ != nullptr) ++*alive_;
   }
   Token(Token&& other) noexcept
-      : number_(std::exchange(other.number_, kGone)), alive_(std::exchange(other.alive_, nullptr)) {}
+      : number_(std::exchange(other.number_, kGone)),
+        alive_(std::exchange(other.alive_, nullptr)) {}
   Token& operator=(Token&&) = delete;
   ~Token() {
     if (alive_ != nullptr) --*alive_;
@@ -112,11 +112,10 @@ BOBBIN_TEST(ChannelTest, WithoutABufferSendReturnsWhenTheReceiverHasTheValue) {
 
 BOBBIN_TEST(ChannelTest, WaitersAreServedInTheOrderInWhichTheyCame) {
   auto [sender, receiver] = MakeChannel<int>();
-  Log<int> received;
   TaskGroup group({.placement = Placement::kSpread});
   ThreadProbe receivers[3];
   for (int i = 0; i < 3; ++i) {
-    group.Spawn([&, i] {
+    group.Spawn([&receivers, i, receiver = receiver] {
       receivers[i].Attach();
       EXPECT_THAT(receiver.Receive(), IsOkAndHolds(i));
     });
@@ -127,7 +126,7 @@ BOBBIN_TEST(ChannelTest, WaitersAreServedInTheOrderInWhichTheyCame) {
 
   ThreadProbe senders[3];
   for (int i = 0; i < 3; ++i) {
-    group.Spawn([&, i] {
+    group.Spawn([&senders, i, sender = sender] {
       senders[i].Attach();
       return sender.Send(i);
     });
@@ -142,8 +141,9 @@ BOBBIN_TEST(ChannelTest, AValueThatCanOnlyBeMovedArrivesAsItself) {
     auto [sender, receiver] = MakeChannel<std::unique_ptr<int>>({.capacity = capacity});
     auto made = std::make_unique<int>(5);
     int* const address = made.get();
-    VirtualThread producer =
-        Spawn([sender = sender, made = std::move(made)]() mutable { return sender.Send(std::move(made)); });
+    VirtualThread producer = Spawn([sender = sender, made = std::move(made)]() mutable {
+      return sender.Send(std::move(made));
+    });
     const absl::StatusOr<std::unique_ptr<int>> received = receiver.Receive();
     ASSERT_OK(received);
     EXPECT_EQ(received->get(), address);
@@ -346,20 +346,20 @@ BOBBIN_TEST(ChannelTest, RandomTrafficLosesAndDoublesNothing) {
     const size_t capacity = random().Below(5);
     const int senders = static_cast<int>(random().Between(1, 4));
     const int receivers = static_cast<int>(random().Between(1, 4));
-    const int values = Rounds(600);
+    constexpr int kValues = Rounds(600);
     std::atomic<int> alive{0};
     std::vector<std::vector<Token>> received(static_cast<size_t>(receivers));
     auto [sender, receiver] = MakeChannel<Token>({.capacity = capacity});
     TaskGroup group({.placement = Placement::kSpread});
     for (int i = 0; i < senders; ++i) {
-      group.Spawn([i, values, &alive, sender = sender, own = random().Fork()]() mutable {
-        for (int value = 0; value < values; ++value) {
-          Token token(i * values + value, &alive);
+      group.Spawn([i, &alive, sender = sender, own = random().Fork()]() mutable {
+        for (int value = 0; value < kValues; ++value) {
+          Token token(i * kValues + value, &alive);
           // Impatient at times: then it tries again, with the very same value.
           absl::Status sent = absl::UnavailableError("");
           while (!sent.ok()) {
-            sent = own.OneIn(3) ? sender.SendUntil(std::move(token),
-                                                   Deadline::After(microseconds(own.Below(30))))
+            sent = own.OneIn(3)   ? sender.SendUntil(std::move(token),
+                                                     Deadline::After(microseconds(own.Below(30))))
                    : own.OneIn(3) ? sender.TrySend(std::move(token))
                                   : sender.Send(std::move(token));
             if (absl::IsUnavailable(sent)) Yield();
@@ -371,7 +371,7 @@ BOBBIN_TEST(ChannelTest, RandomTrafficLosesAndDoublesNothing) {
       group.Spawn([&own_received, receiver = receiver, own = random().Fork()]() mutable {
         while (true) {
           absl::StatusOr<Token> value =
-              own.OneIn(3) ? receiver.ReceiveUntil(Deadline::After(microseconds(own.Below(30))))
+              own.OneIn(3)   ? receiver.ReceiveUntil(Deadline::After(microseconds(own.Below(30))))
               : own.OneIn(3) ? receiver.TryReceive()
                              : receiver.Receive();
           if (value.ok()) {
@@ -388,18 +388,18 @@ BOBBIN_TEST(ChannelTest, RandomTrafficLosesAndDoublesNothing) {
     receiver = Receiver<Token>();
     ASSERT_OK(group.Wait());
 
-    std::vector<int> seen(static_cast<size_t>(senders * values), 0);
+    std::vector<int> seen(static_cast<size_t>(senders * kValues), 0);
     for (const std::vector<Token>& own_received : received) {
       std::vector<int> last(static_cast<size_t>(senders), -1);
       for (const Token& token : own_received) {
         ++seen[static_cast<size_t>(token.number())];
-        int& before = last[static_cast<size_t>(token.number() / values)];
+        int& before = last[static_cast<size_t>(token.number() / kValues)];
         ASSERT_LT(before, token.number());
         before = token.number();
       }
     }
     EXPECT_THAT(seen, testing::Each(1));
-    EXPECT_EQ(alive, senders * values);
+    EXPECT_EQ(alive, senders * kValues);
     received.clear();
     EXPECT_EQ(alive, 0);
   }
@@ -434,18 +434,16 @@ BOBBIN_TEST(ChannelTest, CancelAndHandOverRaceLosesNoValue) {
   for (int round = 0; round < rounds; ++round) {
     bool has_received = false;
     ThreadProbe probe;
-    VirtualThread consumer =
-        Spawn({.placement = Placement::kSpread}, [&, receiver = receiver] {
-          probe.Attach();
-          const absl::StatusOr<Token> received = receiver.Receive();
-          has_received = received.ok();
-          if (has_received) {
-            EXPECT_EQ(received->number(), round);
-          }
-        });
+    VirtualThread consumer = Spawn({.placement = Placement::kSpread}, [&, receiver = receiver] {
+      probe.Attach();
+      const absl::StatusOr<Token> received = receiver.Receive();
+      has_received = received.ok();
+      if (has_received) {
+        EXPECT_EQ(received->number(), round);
+      }
+    });
     probe.AwaitParked();
-    VirtualThread canceller =
-        Spawn({.placement = Placement::kSpread}, [&] { consumer.Cancel(); });
+    VirtualThread canceller = Spawn({.placement = Placement::kSpread}, [&] { consumer.Cancel(); });
     const bool is_sent = sender.TrySend(Token(round)).ok();
     ASSERT_OK(canceller.Join());
     ASSERT_OK(consumer.Join());
@@ -482,8 +480,9 @@ BOBBIN_TEST(ChannelTest, BothEndsMayGoAtTheSameInstant) {
       ASSERT_OK(sender.Send(Token(1, &alive)));
       VirtualThread first = Spawn({.placement = Placement::kSpread},
                                   [sender = std::move(sender)] { static_cast<void>(sender); });
-      VirtualThread second = Spawn({.placement = Placement::kSpread},
-                                   [receiver = std::move(receiver)] { static_cast<void>(receiver); });
+      VirtualThread second =
+          Spawn({.placement = Placement::kSpread},
+                [receiver = std::move(receiver)] { static_cast<void>(receiver); });
       ASSERT_OK(first.Join());
       ASSERT_OK(second.Join());
     }
@@ -493,21 +492,21 @@ BOBBIN_TEST(ChannelTest, BothEndsMayGoAtTheSameInstant) {
 
 // SCHED-05
 BOBBIN_FOREIGN_TEST(ChannelTest, VirtualAndForeignThreadsExchangeValues) {
-  const int values = Rounds(2000);
+  static constexpr int kValues = Rounds(2000);
   for (const size_t capacity : {size_t{0}, size_t{16}}) {
     for (const Kind producer : {Kind::kVirtual, Kind::kForeign}) {
       for (const Kind consumer : {Kind::kVirtual, Kind::kForeign}) {
         auto [sender, receiver] = MakeChannel<int>({.capacity = capacity});
         Crew crew(runtime());
-        crew.Start(producer, [values, sender = std::move(sender)] {
-          for (int i = 0; i < values; ++i) {
+        crew.Start(producer, [sender = std::move(sender)] {
+          for (int i = 0; i < kValues; ++i) {
             EXPECT_OK(sender.SendUntil(int{i}, Deadline::After(std::chrono::minutes(1))));
           }
         });
-        crew.Start(consumer, [values, receiver = std::move(receiver)] {
+        crew.Start(consumer, [receiver = std::move(receiver)] {
           int expected = 0;
           for (const int value : receiver) EXPECT_EQ(value, expected++);
-          EXPECT_EQ(expected, values);
+          EXPECT_EQ(expected, kValues);
         });
       }
     }

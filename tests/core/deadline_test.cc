@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/deadline.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include <bobbin/core/channel.h>
 #include <bobbin/core/clock.h>
 #include <bobbin/core/condition.h>
+#include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
@@ -170,12 +169,12 @@ BOBBIN_TEST(DeadlineScopeTest, ATimerDoesNotOutliveItsScope) {
   const int waits = Rounds(20'000);
   auto [ping, ping_out] = MakeChannel<int>();
   auto [pong, pong_out] = MakeChannel<int>();
-  VirtualThread echo = Spawn({.placement = Placement::kSpread},
-                             [in = std::move(ping_out), out = std::move(pong)] {
-                               for (const int value : in) {
-                                 EXPECT_OK(out.SendUntil(int{value}, Deadline::After(seconds(60))));
-                               }
-                             });
+  VirtualThread echo =
+      Spawn({.placement = Placement::kSpread}, [in = std::move(ping_out), out = std::move(pong)] {
+        for (const int value : in) {
+          EXPECT_OK(out.SendUntil(int{value}, Deadline::After(seconds(60))));
+        }
+      });
   uint64_t timers_most = 0;
   for (int i = 0; i < waits; ++i) {
     ASSERT_OK(ping.SendUntil(int{i}, Deadline::After(seconds(60))));

@@ -142,7 +142,8 @@ BOBBIN_TEST(EventTest, DeadlineAndSetRaceEndsEachWaitOnce) {
   }
 }
 
-// SCHED-12: Set does not touch what it has let somebody destroy, be it through Wait or through IsSet.
+// SCHED-12: Set does not touch what it has let somebody destroy, be it through Wait or through
+// IsSet.
 BOBBIN_FOREIGN_TEST(EventTest, WhoSeesItSetMayDestroyIt) {
   const int rounds = Rounds(1500);
   for (int round = 0; round < rounds; ++round) {

@@ -17,8 +17,8 @@
 namespace bobbin::test {
 namespace {
 
-// A quotient that is rounded down by default, both as double and as long double, and up when asked to. Not
-// folded by the compiler, which knows nothing of rounding modes.
+// A quotient that is rounded down by default, both as double and as long double, and up when asked
+// to. Not folded by the compiler, which knows nothing of rounding modes.
 [[gnu::noinline]] double Seventh() {
   volatile double one = 1.0;
   volatile double seven = 7.0;
@@ -59,7 +59,8 @@ BOBBIN_TEST(FloatingPointTest, ARoundingModeStaysWithTheThreadThatSetIt) {
 BOBBIN_TEST(FloatingPointTest, ANewThreadStartsWithTheDefaultMode) {
   TaskGroup group;
   for (int i = 0; i < 32; ++i) {
-    // Each ends with its mode set: the next one starts on the same carrier, and mostly on its stack.
+    // Each ends with its mode set: the next one starts on the same carrier, and mostly on its
+    // stack.
     group.Spawn([i] {
       EXPECT_EQ(std::fegetround(), FE_TONEAREST);
       std::fesetround(i % 2 == 0 ? FE_DOWNWARD : FE_TOWARDZERO);

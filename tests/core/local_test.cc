@@ -28,7 +28,8 @@ BOBBIN_TEST(VthreadLocalTest, EachThreadHasItsOwnValueAcrossWaits) {
   *number = -1;
   for (int i = 0; i < 16; ++i) {
     group.Spawn([i] {
-      EXPECT_EQ(*number, 0);  // Value-initialised, also on a stack and in a block that were used before.
+      EXPECT_EQ(*number,
+                0);  // Value-initialised, also on a stack and in a block that were used before.
       EXPECT_EQ(*text, "");
       *number = i;
       *text = std::to_string(i);

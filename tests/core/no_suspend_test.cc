@@ -32,9 +32,7 @@ BOBBIN_TEST(NoSuspendScopeTest, WhatNeedNotWaitIsAllowedInside) {
 }
 
 BOBBIN_TEST(NoSuspendScopeTest, WaitingIsAllowedAgainAfterIt) {
-  {
-    const NoSuspendScope scope;
-  }
+  { const NoSuspendScope scope; }
   EXPECT_OK(SleepFor(std::chrono::microseconds(10)));
   Yield();
 }
@@ -58,9 +56,7 @@ TEST(NoSuspendScopeDeathTest, SuspendingInsideAbortsAndNamesTheThread) {
                kMessage);
   EXPECT_DEATH(RunAndDie([] {
                  const NoSuspendScope outer;
-                 {
-                   const NoSuspendScope inner;
-                 }
+                 { const NoSuspendScope inner; }
                  Yield();
                }),
                kMessage);

@@ -213,8 +213,7 @@ BOBBIN_TEST(SemaphoreTest, CancelAndReleaseRaceNeverLosesAPermit) {
       result = slots.Acquire();
     });
     if (round % 2 == 0) probe.AwaitParked();
-    VirtualThread releaser =
-        Spawn({.placement = Placement::kSpread}, [&] { slots.Release(); });
+    VirtualThread releaser = Spawn({.placement = Placement::kSpread}, [&] { slots.Release(); });
     other.Cancel();
     ASSERT_OK(other.Join());
     ASSERT_OK(releaser.Join());
@@ -236,9 +235,9 @@ BOBBIN_TEST(SemaphoreTest, RandomUseConservesThePermits) {
       for (int round = 0; round < rounds; ++round) {
         const int64_t wanted = own.Between(1, kPermits);
         const absl::Status status =
-            own.OneIn(4) ? slots.AcquireUntil(
-                               wanted, Deadline::After(microseconds(own.Between(0, 100))))
-                         : slots.Acquire(wanted);
+            own.OneIn(4)
+                ? slots.AcquireUntil(wanted, Deadline::After(microseconds(own.Between(0, 100))))
+                : slots.Acquire(wanted);
         if (!status.ok()) continue;
         EXPECT_LE(in_use += wanted, kPermits);
         if (own.OneIn(3)) Yield();

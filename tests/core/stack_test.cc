@@ -50,15 +50,15 @@ namespace {
 
 // CORE-12
 TEST(StackTest, ParkedThreadsCostHardlyAnyMappings) {
-  const int threads = Rounds(30'000);
-  WithRuntime({.carriers = 2}, [threads](Runtime& runtime) {
+  static constexpr int kThreads = Rounds(30'000);
+  WithRuntime({.carriers = 2}, [](Runtime& runtime) {
     Event go;
     WaitGroup parked;
-    parked.Add(threads);
+    parked.Add(kThreads);
     const size_t before = Mappings();
     VirtualThread main = runtime.Spawn([&] {
       TaskGroup group({.placement = Placement::kSpread});
-      for (int i = 0; i < threads; ++i) {
+      for (int i = 0; i < kThreads; ++i) {
         group.Spawn([&] {
           parked.Done();
           return go.Wait();
@@ -68,7 +68,7 @@ TEST(StackTest, ParkedThreadsCostHardlyAnyMappings) {
     });
     EXPECT_OK(parked.Wait());
     EXPECT_LT(Mappings(), before + 1000);
-    EXPECT_GE(runtime.Statistics().stacks, static_cast<size_t>(threads));
+    EXPECT_GE(runtime.Statistics().stacks, size_t{kThreads});
     go.Set();
     EXPECT_OK(main.Join());
   });
@@ -159,7 +159,8 @@ TEST(StackTest, AParkedThreadThatUsedLittleCostsLittle) {
 // CORE-13
 void OverflowIn(Runtime& runtime) {
   static_cast<void>(
-      runtime.Spawn({.name = "deep one"}, [] { static_cast<void>(Recurse(0, 1'000'000'000)); }).Join());
+      runtime.Spawn({.name = "deep one"}, [] { static_cast<void>(Recurse(0, 1'000'000'000)); })
+          .Join());
 }
 
 TEST(StackDeathTest, AnOverflowNamesTheThread) {
@@ -234,7 +235,8 @@ void WalkOnSignal(int) {
   if (walk.frames >= 200) ++endless_walks;
 }
 
-// A profiler's signal finds the thread anywhere: in the switch, in the entry, on the carrier's stack.
+// A profiler's signal finds the thread anywhere: in the switch, in the entry, on the carrier's
+// stack.
 TEST(StackTest, AProfilerWalksAtAnyInstant) {
   if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer must not be walked from a signal";
   walks = 0;
@@ -305,7 +307,8 @@ TEST(StackPoolTest, StacksAreDistinctGuardedAndReused) {
   pool.Give(50, stacks, false);
 }
 
-// CORE-16: after a burst, each trim period gives half of the pages that nobody needed back to the system.
+// CORE-16: after a burst, each trim period gives half of the pages that nobody needed back to the
+// system.
 TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
   if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer keeps memory of its own";
   constexpr size_t kStacks = 2000;
@@ -338,7 +341,8 @@ TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
 }
 
 TEST(StackPoolTest, ItStopsAtItsLimit) {
-  internal::StackPool pool({.stack_bytes = size_t{64} << 10, .force_mprotect = true, .guards_max = 10});
+  internal::StackPool pool(
+      {.stack_bytes = size_t{64} << 10, .force_mprotect = true, .guards_max = 10});
   EXPECT_EQ(pool.guard_kind(), internal::GuardKind::kMprotect);
   std::vector<internal::Stack> stacks;
   EXPECT_EQ(pool.Take(8, stacks), 8);

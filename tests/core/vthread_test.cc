@@ -52,8 +52,8 @@ BOBBIN_TEST(VirtualThreadTest, ItHasANumberANameAndARole) {
       id = this_vthread::Id();
       EXPECT_EQ(this_vthread::Name(), "number " + std::to_string(i));
       EXPECT_EQ(CurrentRole(), Role::kVirtual);
-      EXPECT_EQ(DescribeCurrentThread(), "virtual thread \"number " + std::to_string(i) + "\" (id " +
-                                             std::to_string(id) + ")");
+      EXPECT_EQ(DescribeCurrentThread(), "virtual thread \"number " + std::to_string(i) +
+                                             "\" (id " + std::to_string(id) + ")");
     });
     EXPECT_TRUE(ids.insert(thread.Id()).second);
     const uint64_t told = thread.Id();
@@ -203,10 +203,9 @@ BOBBIN_FOREIGN_TEST(VirtualThreadTest, JoinAndDetachRaceWithTheEnd) {
 
 BOBBIN_TEST(VirtualThreadTest, JoinRacesWithTheEndAndItsOwnDeadline) {
   for (int round = 0; round < Rounds(1000); ++round) {
-    VirtualThread thread = Spawn({.placement = Placement::kSpread},
-                                 [yields = random().Below(4)] {
-                                   for (uint64_t i = 0; i < yields; ++i) Yield();
-                                 });
+    VirtualThread thread = Spawn({.placement = Placement::kSpread}, [yields = random().Below(4)] {
+      for (uint64_t i = 0; i < yields; ++i) Yield();
+    });
     absl::Status joined;
     {
       const DeadlineScope scope(std::chrono::microseconds(random().Below(20)));
@@ -219,8 +218,8 @@ BOBBIN_TEST(VirtualThreadTest, JoinRacesWithTheEndAndItsOwnDeadline) {
   }
 }
 
-// What is kept in a register about the carrier - errno's address, another thread-local's - stays true
-// over a wait: a thread goes on where it was.
+// What is kept in a register about the carrier - errno's address, another thread-local's - stays
+// true over a wait: a thread goes on where it was.
 BOBBIN_TEST(VirtualThreadTest, AThreadStaysOnItsCarrier) {
   Semaphore turns(0);
   std::atomic<bool> is_over{false};

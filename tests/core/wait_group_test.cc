@@ -167,7 +167,8 @@ BOBBIN_FOREIGN_TEST(WaitGroupTest, VirtualAndForeignThreadsCountTogether) {
     Crew crew(runtime());
     for (const Kind kind : {Kind::kVirtual, Kind::kForeign}) {
       for (int i = 0; i < 2; ++i) crew.Start(kind, [&] { parts.Done(); });
-      crew.Start(kind, [&] { EXPECT_OK(parts.WaitUntil(Deadline::After(std::chrono::minutes(1)))); });
+      crew.Start(kind,
+                 [&] { EXPECT_OK(parts.WaitUntil(Deadline::After(std::chrono::minutes(1)))); });
     }
   }
 }

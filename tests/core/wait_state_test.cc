@@ -53,7 +53,8 @@ TEST(WaitStateTest, TheFirstOneEndsTheWaitAndTheOthersDoNothing) {
     WaitState state;
     Begin(state);
     const Ticket ticket = state.BeginWait(Phase::kWaiting);
-    EXPECT_TRUE(winner == Wake::kNotified ? state.TryNotify(ticket, kRemote) : state.TryInterrupt(winner));
+    EXPECT_TRUE(winner == Wake::kNotified ? state.TryNotify(ticket, kRemote)
+                                          : state.TryInterrupt(winner));
     EXPECT_FALSE(state.TryNotify(ticket, kRemote));
     EXPECT_FALSE(state.TryInterrupt(Wake::kExpired));
     EXPECT_FALSE(state.TryInterrupt(Wake::kCancelled));
@@ -138,9 +139,10 @@ TEST(WaitStateTest, OfAllThatRaceForAWaitOneWins) {
     threads.Start([&, i] {
       for (int mine = 1; mine <= rounds; ++mine) {
         while (round != mine) std::this_thread::yield();
-        const bool is_won = i == 0   ? state.TryInterrupt(Wake::kExpired)
-                            : i == 1 ? state.TryNotify(ticket, kRemote)
-                                     : state.TryNotify(ticket - 1, kRemote) || state.TryNotify(ticket, kRemote);
+        const bool is_won =
+            i == 0   ? state.TryInterrupt(Wake::kExpired)
+            : i == 1 ? state.TryNotify(ticket, kRemote)
+                     : state.TryNotify(ticket - 1, kRemote) || state.TryNotify(ticket, kRemote);
         if (is_won) ++winners;
         ++arrived;
       }
@@ -192,8 +194,8 @@ TEST(WaitStateDeathTest, GoingOnWithoutHavingBeenWokenAborts) {
       "a thread was resumed although nobody woke it");
 }
 
-// SCHED-06 and SCHED-14: two threads wake each other without a pause. Neither a wake-up is lost nor does
-// one of them run in two places.
+// SCHED-06 and SCHED-14: two threads wake each other without a pause. Neither a wake-up is lost nor
+// does one of them run in two places.
 BOBBIN_TEST(WaitStateTest, TwoThreadsWakeEachOtherWithoutAPause) {
   Semaphore turn[2] = {Semaphore(1), Semaphore(0)};
   std::atomic<int> running[2] = {0, 0};

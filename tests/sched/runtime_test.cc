@@ -16,6 +16,7 @@
 #include <bobbin/core/event.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
+#include <bobbin/core/status.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
@@ -29,16 +30,16 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(RunTest, ItReturnsZeroForOkAndOneForAFailure) {
-  EXPECT_EQ(Run([] { return absl::OkStatus(); }, {.carriers = 1}), 0);
+TEST(RunProgramTest, ItReturnsZeroForOkAndOneForAFailure) {
+  EXPECT_EQ(bobbin::Run([] { return absl::OkStatus(); }, {.carriers = 1}), 0);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(Run([] { return absl::InternalError("no luck"); }, {.carriers = 1}), 1);
+  EXPECT_EQ(bobbin::Run([] { return absl::InternalError("no luck"); }, {.carriers = 1}), 1);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("no luck"));
 }
 
-TEST(RunTest, ItWaitsForWhatMainHasDetached) {
+TEST(RunProgramTest, ItWaitsForWhatMainHasDetached) {
   std::atomic<bool> has_ended{false};
-  EXPECT_EQ(Run(
+  EXPECT_EQ(bobbin::Run(
                 [&] {
                   Spawn([&] {
                     static_cast<void>(SleepFor(milliseconds(20)));
@@ -97,6 +98,7 @@ TEST(RuntimeTest, OneAfterAnotherWithChangingNumbersOfCarriers) {
     for (int i = 0; i < 10; ++i) threads.push_back(runtime.Spawn([&ran] { ran.fetch_add(1); }));
     for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
     ASSERT_EQ(ran.load(), 10);
+    runtime.AwaitIdle();
     ASSERT_EQ(runtime.Statistics().live(), 0u);
   }
 }

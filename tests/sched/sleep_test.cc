@@ -105,18 +105,26 @@ BOBBIN_TEST(SleepTest, TimersThatAreNotNeededAnyMoreAreGone) {
 
 BOBBIN_TEST(YieldTest, EveryReadyThreadRunsBeforeTheCallerGoesOn) {
   if (carriers() != 1) return;
-  int ran = 0;
+  int begun = 0;
+  int turns = 0;
+  bool is_over = false;
   TaskGroup group;
   for (int i = 0; i < 5; ++i) {
-    group.Spawn([&ran] {
-      ++ran;
-      Yield();
-      ++ran;
+    group.Spawn([&] {
+      ++begun;
+      while (!is_over) {
+        ++turns;
+        Yield();
+      }
     });
   }
-  while (ran < 5) Yield();  // They have started, and are ready now.
-  Yield();
-  EXPECT_EQ(ran, 10);
+  while (begun < 5) Yield();
+  for (int round = 0; round < 100; ++round) {
+    turns = 0;
+    Yield();
+    EXPECT_EQ(turns, 5);
+  }
+  is_over = true;
   ASSERT_OK(group.Wait());
 }
 

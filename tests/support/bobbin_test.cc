@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kCarrierCounts[] = {1, 2, 4};
 
-// Descriptors that are opened once and kept for the life of the process are no leak: the first runtime
-// opens them.
+// Descriptors that are opened once and kept for the life of the process are no leak: the first
+// runtime opens them.
 void OpenWhatStaysOpen() {
   static const bool is_open = [] {
     Runtime warm_up({.carriers = 1});
@@ -30,7 +30,8 @@ void OpenWhatStaysOpen() {
   static_cast<void>(is_open);
 }
 
-// Carriers publish their gauges when they go to sleep, which may be a moment after the last thread ended.
+// Carriers publish their gauges when they go to sleep, which may be a moment after the last thread
+// ended.
 void ExpectNothingLeft(const Runtime& runtime) {
   const MonotonicTime give_up = MonotonicNow() + std::chrono::seconds(5);
   RuntimeStatistics now = runtime.Statistics();
@@ -53,8 +54,8 @@ void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& bo
     const Watchdog watchdog([&runtime] {
       const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
       return std::string(test == nullptr ? "?" : test->test_suite_name()) + "." +
-             (test == nullptr ? "?" : test->name()) + ", BOBBIN_TEST_SEED=" +
-             std::to_string(Seed()) + "\n" + runtime.DumpText();
+             (test == nullptr ? "?" : test->name()) +
+             ", BOBBIN_TEST_SEED=" + std::to_string(Seed()) + "\n" + runtime.DumpText();
     });
     body(runtime);
     runtime.AwaitIdle();

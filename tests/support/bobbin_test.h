@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BOBBIN_TEST(Suite, Case): a test whose body runs as a virtual thread, on one, two and four carriers.
-// BOBBIN_FOREIGN_TEST(Suite, Case): the body runs on a foreign thread, next to such a runtime.
+// BOBBIN_TEST(Suite, Case): a test whose body runs as a virtual thread, on one, two and four
+// carriers. BOBBIN_FOREIGN_TEST(Suite, Case): the body runs on a foreign thread, next to such a
+// runtime.
 //
-// Around each body: a watchdog that prints every virtual thread and aborts when the test hangs, and at the
-// end a look for what was left over - virtual threads, timers, operations in flight, descriptors. The seed
-// of random() is printed; BOBBIN_TEST_SEED sets it.
+// Around each body: a watchdog that prints every virtual thread and aborts when the test hangs, and
+// at the end a look for what was left over - virtual threads, timers, operations in flight,
+// descriptors. The seed of random() is printed; BOBBIN_TEST_SEED sets it.
 //
 //   Called from   namespace scope. A body returns nothing; gtest's assertions work in it as usual.
 //
@@ -33,8 +34,8 @@
 
 namespace bobbin::test {
 
-// Calls `body` on the calling thread, next to a runtime with `options`, under a watchdog, and looks for
-// leftovers at the end.
+// Calls `body` on the calling thread, next to a runtime with `options`, under a watchdog, and looks
+// for leftovers at the end.
 void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& body);
 
 class RuntimeTest : public testing::Test {
@@ -63,17 +64,17 @@ bool RegisterRuntimeTest(const char* suite, const char* name, const char* file, 
 
 }  // namespace bobbin::test
 
-#define BOBBIN_RUNTIME_TEST(suite, name, is_foreign)                                        \
-  class suite##_##name##_RuntimeTest final : public ::bobbin::test::RuntimeTest {           \
-   public:                                                                                  \
-    suite##_##name##_RuntimeTest() : RuntimeTest(is_foreign) {}                             \
-                                                                                            \
-   private:                                                                                 \
-    void Body() override;                                                                   \
-  };                                                                                        \
-  [[maybe_unused]] static const bool suite##_##name##_is_registered =                       \
-      ::bobbin::test::RegisterRuntimeTest(                                                  \
-          #suite, #name, __FILE__, __LINE__,                                                \
+#define BOBBIN_RUNTIME_TEST(suite, name, is_foreign)                                          \
+  class suite##_##name##_RuntimeTest final : public ::bobbin::test::RuntimeTest {             \
+   public:                                                                                    \
+    suite##_##name##_RuntimeTest() : RuntimeTest(is_foreign) {}                               \
+                                                                                              \
+   private:                                                                                   \
+    void Body() override;                                                                     \
+  };                                                                                          \
+  [[maybe_unused]] static const bool suite##_##name##_is_registered =                         \
+      ::bobbin::test::RegisterRuntimeTest(                                                    \
+          #suite, #name, __FILE__, __LINE__,                                                  \
           []() -> ::bobbin::test::RuntimeTest* { return new suite##_##name##_RuntimeTest; }); \
   void suite##_##name##_RuntimeTest::Body()
 

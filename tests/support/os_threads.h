@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OsThreads: a handful of OS threads that are joined at the end of a scope. Crew: the same for threads of
-// both kinds, to let them meet at one object.
+// OsThreads: a handful of OS threads that are joined at the end of a scope. Crew: the same for
+// threads of both kinds, to let them meet at one object.
 //
 //   Called from   foreign threads: joining blocks.
 
@@ -55,8 +55,7 @@ class Crew {
     if (kind == Kind::kForeign) {
       os_threads_.Start(std::forward<F>(body));
     } else {
-      vthreads_.push_back(
-          runtime_.Spawn({.placement = Placement::kSpread}, std::forward<F>(body)));
+      vthreads_.push_back(runtime_.Spawn({.placement = Placement::kSpread}, std::forward<F>(body)));
     }
   }
   // Waits for the end of all; nobody is cancelled.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status matchers: EXPECT_OK, ASSERT_OK, StatusIs(code), IsOkAndHolds(matcher), for absl::Status and
-// absl::StatusOr.
+// Status matchers: EXPECT_OK, ASSERT_OK, StatusIs(code), IsOkAndHolds(matcher), for absl::Status
+// and absl::StatusOr.
 //
 //   Called from   any thread.
 

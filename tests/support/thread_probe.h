@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadProbe: lets a test wait until a thread waits - for the state, not for time. AwaitTrue: the same for
-// any condition.
+// ThreadProbe: lets a test wait until a thread waits - for the state, not for time. AwaitTrue: the
+// same for any condition.
 //
 //   Called from   Attach: the thread that is watched, right before the wait. The rest: any thread.
 //   Suspends      AwaitParked and AwaitTrue let others run until it is so.
@@ -48,7 +48,8 @@ class ThreadProbe {
   }
 
  private:
-  std::atomic<internal::Thread*> thread_{nullptr};  // Written by the watched thread, read by others.
+  std::atomic<internal::Thread*> thread_{
+      nullptr};  // Written by the watched thread, read by others.
 };
 
 }  // namespace bobbin::test

@@ -27,8 +27,8 @@ Watchdog::~Watchdog() {
 void Watchdog::Watch() {
   std::unique_lock hold(mutex_);
   if (stopped_.wait_for(hold, Limit(), [this] { return is_stopped_; })) return;
-  std::fprintf(stderr, "the test hangs: not done in %d s\n%s\n",
-               static_cast<int>(Limit().count()), describe_().c_str());
+  std::fprintf(stderr, "the test hangs: not done in %d s\n%s\n", static_cast<int>(Limit().count()),
+               describe_().c_str());
   std::fflush(stderr);
   std::abort();
 }

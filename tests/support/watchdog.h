@@ -2,8 +2,8 @@
 //
 // Watchdog: ends the process when a test hangs, and says where it hangs.
 //
-// An OS thread that sleeps as long as a test may take. If it is not stopped by then, it prints what the
-// test tells it to and aborts.
+// An OS thread that sleeps as long as a test may take. If it is not stopped by then, it prints what
+// the test tells it to and aborts.
 //
 //   Called from   any thread.
 

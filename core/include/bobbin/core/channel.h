@@ -2,27 +2,31 @@
 //
 // Channel: a bounded queue with two ends, Sender and Receiver; MakeChannel makes both.
 //
-// The ends are handles: copy them, move them, keep them where they are needed. A function that has only a
-// Receiver cannot send. A full channel makes senders wait, so the slower side sets the pace; there is no
-// unbounded channel. With capacity 0 a Send returns when a receiver has the value.
+// The ends are handles: copy them, move them, keep them where they are needed. A function that has
+// only a Receiver cannot send. A full channel makes senders wait, so the slower side sets the pace;
+// there is no unbounded channel. With capacity 0 a Send returns when a receiver has the value.
 //
 //   Called from   virtual, platform and foreign threads.
-//   Suspends      Send while the channel is full, Receive while it is empty; their Until twins likewise.
-//   Cancellation  An operation that would have to wait returns CANCELLED or DEADLINE_EXCEEDED. One that need
-//                 not wait succeeds, also in a thread that is to stop; a range-for ends there. A value
-//                 that was handed over wins: the Receive returns it, the Send says OK.
-//   Errors        Send: FAILED_PRECONDITION once the channel is closed. Receive: OUT_OF_RANGE once it is closed
-//                 and empty. TrySend and TryReceive: UNAVAILABLE when they would have to wait.
-//   Order         First in, first out; waiting senders and receivers are served in the order they came.
+//   Suspends      Send while the channel is full, Receive while it is empty; their Until twins
+//                 likewise.
+//   Cancellation  An operation that would have to wait returns CANCELLED or DEADLINE_EXCEEDED. One
+//                 that need not wait succeeds, also in a thread that is to stop; a range-for ends
+//                 there. A value that was handed over wins: the Receive returns it, the Send says
+//                 OK.
+//   Errors        Send: FAILED_PRECONDITION once the channel is closed. Receive: OUT_OF_RANGE once
+//                 it is closed and empty. TrySend and TryReceive: UNAVAILABLE when they would have
+//                 to wait.
+//   Order         First in, first out; waiting senders and receivers are served in the order they
+//                 came.
 //   Memory        A Send happens before the Receive that gets its value.
-//   Lifetime      The channel lives as long as an end of it. It is closed by Close, or when its last Sender
-//                 or its last Receiver is destroyed. What is buffered can still be received; with the last
-//                 Receiver it is destroyed.
-//   Cost          A spin lock. To a waiting receiver the value goes directly, without the buffer. Nothing is
-//                 allocated after MakeChannel.
+//   Lifetime      The channel lives as long as an end of it. It is closed by Close, or when its
+//                 last Sender or its last Receiver is destroyed. What is buffered can still be
+//                 received; with the last Receiver it is destroyed.
+//   Cost          A spin lock. To a waiting receiver the value goes directly, without the buffer.
+//                 Nothing is allocated after MakeChannel.
 //
-// No value gets lost on the way: a Send that does not return OK has not touched it. The move constructor
-// of T must be noexcept and must not wait; it may run while a spin lock is held.
+// No value gets lost on the way: a Send that does not return OK has not touched it. The move
+// constructor of T must be noexcept and must not wait; it may run while a spin lock is held.
 //
 // Example:
 //   auto [sender, receiver] = MakeChannel<Photo>({.capacity = 16});
@@ -69,15 +73,13 @@ class Sender {
   // For MakeChannel.
   explicit Sender(internal::ChannelCore<T>& core) : handle_(core) {}
 
-  // Waits until there is room, or a receiver, and moves `value` there. `value` is as before if it does
-  // not return OK.
+  // Waits until there is room, or a receiver, and moves `value` there. `value` is as before if it
+  // does not return OK.
   [[nodiscard]] absl::Status Send(T&& value) const {
     return handle_.core().Send(value, internal::Patience::kSome);
   }
   // Sends a copy.
-  [[nodiscard]] absl::Status Send(const T& value) const
-    requires std::is_copy_constructible_v<T>
-  {
+  [[nodiscard]] absl::Status Send(const T& value) const requires std::is_copy_constructible_v<T> {
     return Send(T(value));
   }
 
@@ -95,8 +97,8 @@ class Sender {
     return handle_.core().Send(value, internal::Patience::kNone);
   }
 
-  // Ends the channel: every other Send, also one that waits, returns FAILED_PRECONDITION, and receivers
-  // get what is left. Closing it again does nothing.
+  // Ends the channel: every other Send, also one that waits, returns FAILED_PRECONDITION, and
+  // receivers get what is left. Closing it again does nothing.
   void Close() const { handle_.core().Close(); }
 
   // Whether it holds a channel: not after it was moved from.
@@ -135,8 +137,9 @@ class Receiver {
     return handle_.core().Receive(internal::Patience::kNone);
   }
 
-  // For range-for: the values as they come, each until the next one is asked for. Ends when the channel
-  // is closed and empty, or when the thread is to stop (see CheckStop), even if there are values left.
+  // For range-for: the values as they come, each until the next one is asked for. Ends when the
+  // channel is closed and empty, or when the thread is to stop (see CheckStop), even if there are
+  // values left.
   Iterator begin() const { return Iterator(*this); }
   std::default_sentinel_t end() const { return std::default_sentinel; }
 

@@ -7,12 +7,14 @@
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      Wait and WaitUntil, while it is not set.
-//   Cancellation  A wait for an event that is not set returns CANCELLED or DEADLINE_EXCEEDED. For one that
-//                 is set it returns OK, also to a thread that is to stop.
+//   Cancellation  A wait for an event that is not set returns CANCELLED or DEADLINE_EXCEEDED. For
+//                 one that is set it returns OK, also to a thread that is to stop.
 //   Order         Set unparks all waiters, the one that waits longest first.
-//   Memory        Set happens before the return of every Wait, and before every IsSet that says true.
-//   Lifetime      May be destroyed by a thread that has seen it set, if no other thread is in a Wait: Set
-//                 does not touch it once others can see it set. Destroying it with waiters aborts.
+//   Memory        Set happens before the return of every Wait, and before every IsSet that says
+//                 true.
+//   Lifetime      May be destroyed by a thread that has seen it set, if no other thread is in a
+//                 Wait: Set does not touch it once others can see it set. Destroying it with
+//                 waiters aborts.
 //   Cost          Set without waiters: one compare-exchange. Wait for a set event: a load.
 //
 // Example:

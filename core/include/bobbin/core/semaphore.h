@@ -2,18 +2,19 @@
 //
 // Semaphore: a count of permits; Acquire takes some, Release gives them back.
 //
-// Use it to bound how many threads are inside a section (connections, buffers, requests). To protect
-// data use Mutex; to hand over values use Channel.
+// Use it to bound how many threads are inside a section (connections, buffers, requests). To
+// protect data use Mutex; to hand over values use Channel.
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      Acquire and AcquireUntil, while too few permits are free or others wait already.
-//   Cancellation  An acquire that would have to wait returns CANCELLED or DEADLINE_EXCEEDED and then
-//                 holds no permit. Permits that are free are taken also by a thread that is to stop.
+//   Cancellation  An acquire that would have to wait returns CANCELLED or DEADLINE_EXCEEDED and
+//                 then holds no permit. Permits that are free are taken also by a thread that is to
+//                 stop.
 //   Order         First come, first served. A large request at the head holds back the small ones
 //                 behind it, so that it cannot starve; when it gives up, those that fit go on.
 //   Memory        A Release happens before the Acquire that it lets through.
-//   Lifetime      May be destroyed by a thread that an acquire let through: a Release does not touch it
-//                 once others can have its permits. Destroying it with waiters aborts.
+//   Lifetime      May be destroyed by a thread that an acquire let through: a Release does not
+//                 touch it once others can have its permits. Destroying it with waiters aborts.
 //   Cost          Uncontended: one compare-exchange each way. Contended: a spin lock and a park.
 //
 // Example:
@@ -71,8 +72,8 @@ class Semaphore {
     return false;
   }
 
-  // Gives `permits` back and unparks those whose turn it now is. REQUIRES: 0 < permits, and not more
-  // than kPermitsMax are free afterwards.
+  // Gives `permits` back and unparks those whose turn it now is. REQUIRES: 0 < permits, and not
+  // more than kPermitsMax are free afterwards.
   void Release(int64_t permits = 1) {
     CheckAmount(permits);
     Word word = word_.Load();
@@ -105,8 +106,8 @@ class Semaphore {
 
   absl::Status AcquireSlow(int64_t permits);
   void ReleaseSlow(int64_t permits);
-  // With the lock held: gives `free` permits to those whose turn it is, and returns the word to unlock
-  // with.
+  // With the lock held: gives `free` permits to those whose turn it is, and returns the word to
+  // unlock with.
   Word Grant(int64_t free, internal::WakeList& woken);
 
   // Invariant, when unlocked: with kHasWaiters, the one at the head wants more than is free, or has

@@ -2,20 +2,22 @@
 //
 // WaitGroup: counts up, counts down, and lets threads wait for zero.
 //
-// For parts of work that are not virtual threads of their own: callbacks, requests in flight. For virtual
-// threads use TaskGroup (bobbin/sched/task_group.h), which also owns them.
+// For parts of work that are not virtual threads of their own: callbacks, requests in flight. For
+// virtual threads use TaskGroup (bobbin/sched/task_group.h), which also owns them.
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      Wait and WaitUntil, while the count is not zero.
-//   Cancellation  A wait while the count is not zero returns CANCELLED or DEADLINE_EXCEEDED. At zero it
-//                 returns OK, also to a thread that is to stop.
+//   Cancellation  A wait while the count is not zero returns CANCELLED or DEADLINE_EXCEEDED. At
+//                 zero it returns OK, also to a thread that is to stop.
 //   Order         The Done that reaches zero unparks all waiters, the one that waits longest first.
 //   Memory        Every Done happens before the return of the Wait that it helped to end.
-//   Lifetime      May be destroyed by a thread whose Wait returned OK, if no other thread is in a Wait:
-//                 Done does not touch it once others can see zero. Destroying it with waiters aborts.
+//   Lifetime      May be destroyed by a thread whose Wait returned OK, if no other thread is in a
+//                 Wait: Done does not touch it once others can see zero. Destroying it with waiters
+//                 aborts.
 //   Cost          Add, Done: one compare-exchange. Wait at zero: a load.
 //
-// It may be used again: an Add after zero begins a new round, which those released before do not see.
+// It may be used again: an Add after zero begins a new round, which those released before do not
+// see.
 //
 // Example:
 //   WaitGroup in_flight;
@@ -47,8 +49,8 @@ class WaitGroup {
   WaitGroup& operator=(const WaitGroup&) = delete;
   ~WaitGroup();
 
-  // Adds `count` things to wait for. Comes before the Wait that is to see them. REQUIRES: 0 < count, and
-  // the sum is at most kCountMax.
+  // Adds `count` things to wait for. Comes before the Wait that is to see them. REQUIRES: 0 <
+  // count, and the sum is at most kCountMax.
   void Add(int64_t count = 1);
 
   // One of them is done; the last one unparks all waiters. REQUIRES: the count is not zero.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChannelCore: what the ends of a channel share - the buffer, those who wait, and who is still there.
+// ChannelCore: what the ends of a channel share - the buffer, those who wait, and who is still
+// there.
 //
 // States (everything is guarded by one spin lock)
 //
@@ -9,16 +10,16 @@
 //   senders wait     the buffer is full, nobody waits to receive
 //   closed           nobody waits; the buffer may hold values
 //
-// A value goes straight into the slot of a receiver that waits, if there is one; else into the buffer;
-// else its sender waits, with the value where the caller has it. A receiver takes from the buffer and
-// refills it from the sender that waits longest, or takes from that sender where there is no buffer. So
-// values arrive in the order in which they were sent, and none is anywhere but with its sender, in the
-// buffer, or with its receiver.
+// A value goes straight into the slot of a receiver that waits, if there is one; else into the
+// buffer; else its sender waits, with the value where the caller has it. A receiver takes from the
+// buffer and refills it from the sender that waits longest, or takes from that sender where there
+// is no buffer. So values arrive in the order in which they were sent, and none is anywhere but
+// with its sender, in the buffer, or with its receiver.
 //
-// Why no value is lost. A value moves between two threads only after one has won the other's state word.
-// A thread that was won cannot run before it is dispatched, so both the value and the slot stay good
-// until then, also without the lock. A thread whose deadline or cancel won was not won: its value has not
-// been touched, its slot is empty.
+// Why no value is lost. A value moves between two threads only after one has won the other's state
+// word. A thread that was won cannot run before it is dispatched, so both the value and the slot
+// stay good until then, also without the lock. A thread whose deadline or cancel won was not won:
+// its value has not been touched, its slot is empty.
 //
 // Why nobody touches a core that is gone. Each side owns it together, as long as it has a handle; a
 // thread in a call has one.
@@ -117,8 +118,8 @@ class ChannelBase {
     return side == ChannelSide::kSender ? sender_count_ : receiver_count_;
   }
 
-  // Handles of either side, and sides that have any. Written by whoever copies or drops a handle; the
-  // last drop is ordered after all others.
+  // Handles of either side, and sides that have any. Written by whoever copies or drops a handle;
+  // the last drop is ordered after all others.
   std::atomic<size_t> sender_count_{1};
   std::atomic<size_t> receiver_count_{1};
   std::atomic<int> sides_{2};
