@@ -92,6 +92,7 @@ class Comparison {
                              .seconds = options_.seconds};
         std::optional<TrialResult> known = KnownToRunOut(trial, std::span(results_).subspan(first));
         results_.push_back(known.has_value() ? *std::move(known) : RunOne(trial));
+        last_ended_ = MonotonicNow();
       }
     }
   }
@@ -122,20 +123,25 @@ class Comparison {
 
   void ShowProgress(const Trial& trial) {
     const size_t done = results_.size();
-    const std::chrono::duration<double> so_far = MonotonicNow() - begun_;
-    // Every trial takes about as long as those before it.
-    const double each = done == 0 ? 0 : so_far.count() / static_cast<double>(done);
     std::string left;
     if (done > 0) {
-      const double all = each * static_cast<double>(trials_);
-      left = fmt::format(", about {:.0f} s left", std::max(1.0, std::ceil(all - so_far.count())));
+      // Every trial takes about as long as those before it.
+      const double each = Seconds(last_ended_ - begun_) / static_cast<double>(done);
+      const double others = each * static_cast<double>(trials_ - done - 1);
+      const double this_one = std::max(1.0, each - Seconds(MonotonicNow() - last_ended_));
+      left = fmt::format(", about {:.0f} s left", std::ceil(others + this_one));
     }
-    progress_.Show(fmt::format("{} of {}: {}, {} {} threads{}", done + 1, trials_, trial.workload,
-                               Grouped(trial.concurrency), KindName(trial.kind), left));
+    progress_.Show(fmt::format("{} of {}: {}, {}{}", done + 1, trials_, trial.workload,
+                               Threads(trial.concurrency, KindName(trial.kind)), left));
+  }
+
+  static double Seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
   }
 
   const Options& options_;
   const MonotonicTime begun_ = MonotonicNow();
+  MonotonicTime last_ended_ = begun_;
   size_t trials_ = 0;
   std::vector<TrialResult> results_;
   ProgressLine progress_;

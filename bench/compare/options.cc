@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
@@ -116,8 +118,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return Wrong("{}", error.what());
   }
-  if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-    return Wrong("unknown option '{}'; --help lists them", extras.front());
+  for (const std::string& extra : app.remaining()) {
+    if (extra != "--") return Wrong("unknown option '{}'; --help lists them", extra);
   }
 
   if (!workloads.empty()) {

@@ -102,11 +102,9 @@ std::string RenderRow(std::span<const Panel> panels) {
   std::string concurrencies = Right("", kLabelWidth + kGapWidth);
   std::string kinds = concurrencies;
   for (const Panel& panel : panels) {
-    concurrencies +=
-        Right("", kGapWidth) + fmt::format("{:-^{}}",
-                                           fmt::format(" {} thread{} ", Grouped(panel.concurrency),
-                                                       panel.concurrency == 1 ? "" : "s"),
-                                           panel.width() - kGapWidth);
+    concurrencies += Right("", kGapWidth) +
+                     fmt::format("{:-^{}}", fmt::format(" {} ", Threads(panel.concurrency)),
+                                 panel.width() - kGapWidth);
     kinds += Right("", kGapWidth);
     if (panel.virtual_threads != nullptr) kinds += Right("VIRTUAL", kCellWidth);
     if (panel.platform_threads != nullptr) kinds += Right("PLATFORM", kCellWidth);
@@ -146,8 +144,8 @@ std::string RenderNotes(std::span<const TrialResult> results) {
     if (result.outcome == Outcome::kMeasured) continue;
     std::string_view what = result.message;
     if (result.outcome == Outcome::kInterrupted) what = "interrupted";
-    notes += fmt::format("  {}, {} threads: {}{}\n", UpperCase(KindName(result.trial.kind)),
-                         Grouped(result.trial.concurrency),
+    notes += fmt::format("  {}, {}: {}{}\n", UpperCase(KindName(result.trial.kind)),
+                         Threads(result.trial.concurrency),
                          result.outcome == Outcome::kFailed ? "FAILED: " : "", what);
   }
   double share = 0;

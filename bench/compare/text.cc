@@ -15,6 +15,11 @@ std::string Grouped(uint64_t number) {
   return digits;
 }
 
+std::string Threads(uint64_t count, std::string_view kind) {
+  return fmt::format("{} {}{}thread{}", Grouped(count), kind, kind.empty() ? "" : " ",
+                     count == 1 ? "" : "s");
+}
+
 std::string Rounded(double number) {
   // What rounds up to the next power of ten takes that one's decimals: 9.996 is 10.0.
   if (number >= 99.95) return Grouped(static_cast<uint64_t>(std::llround(number)));

@@ -15,6 +15,9 @@ namespace bobbin::compare {
 // "1,234,567".
 std::string Grouped(uint64_t number);
 
+// "1,000 threads", "1 platform thread".
+std::string Threads(uint64_t count, std::string_view kind = {});
+
 // At least three digits that count, and no more after the point than that takes: "0.0123", "1.23",
 // "12.3", "1,234".
 std::string Rounded(double number);

@@ -64,7 +64,10 @@ int RunTrialHere(std::string_view trial) {
   }
 
   TrialResult result{.trial = *parsed, .outcome = Outcome::kMeasured};
-  const absl::StatusOr<Figures> figures = workload->run(*parsed);
+  absl::StatusOr<Figures> figures = workload->run(*parsed);
+  if (figures.ok() && figures->operations == 0) {
+    figures = MakeStatus(absl::StatusCode::kInternal, "no operation has ended in that time");
+  }
   if (figures.ok()) {
     result.figures = *figures;
   } else {

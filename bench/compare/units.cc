@@ -2,12 +2,14 @@
 
 #include "bench/compare/units.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "fmt/format.h"
 
+#include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/status.h>
@@ -19,6 +21,9 @@
 namespace bobbin::compare {
 namespace {
 
+// How long no thread may come up, of those that have been started.
+constexpr std::chrono::seconds kPatience{10};
+
 class Units {
  public:
   Units(const Trial& trial, UnitBody body) : trial_(trial), body_(body), measurement_(trial) {}
@@ -27,9 +32,8 @@ class Units {
     BOBBIN_ASSIGN_OR_RETURN(const std::unique_ptr<Crew> crew, MakeCrew(trial_.kind));
     not_ready_.Add(static_cast<int64_t>(trial_.concurrency));
     BOBBIN_RETURN_IF_ERROR(crew->Start("starter", [this, &crew] { StartAll(*crew); }));
-    BOBBIN_RETURN_IF_ERROR(not_ready_.Wait());
-
-    measurement_.Begin();
+    AwaitReady();
+    if (!measurement_.is_stopped()) measurement_.Begin();
     go_.Set();
     crew->Join();
 
@@ -45,6 +49,19 @@ class Units {
       if (crew.Start("unit", [this, unit] { RunUnit(unit); }).ok()) continue;
       Fail(ThreadsRanOut(unit));
       for (; unit < trial_.concurrency; ++unit) not_ready_.Done();
+    }
+  }
+
+  // Waits until all units are there, or no more of them come: a virtual thread may have been
+  // started and wait for a stack for which there is no room.
+  void AwaitReady() {
+    int64_t missing = not_ready_.count();
+    while (!not_ready_.WaitUntil(Deadline::After(kPatience)).ok()) {
+      const int64_t still_missing = not_ready_.count();
+      if (still_missing == missing) {
+        return Fail(ThreadsRanOut(trial_.concurrency - static_cast<size_t>(missing)));
+      }
+      missing = still_missing;
     }
   }
 

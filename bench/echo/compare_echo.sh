@@ -3,10 +3,10 @@
 #
 # Measures the echo servers against each other and prints a table of medians.
 #
-# The backends take turns within each round, so that a machine that gets slower meanwhile gets slower
-# for all of them. Server and load generator have a CPU each. Figures of single runs mean little, ratios
-# within one table mean more, and those of a busy machine nothing: rounds in which the load generator
-# did not have its CPU to itself are counted below the table.
+# The backends take turns within each round, so that a machine that gets slower meanwhile gets
+# slower for all of them. Server and load generator have a CPU each. Figures of single runs mean
+# little, ratios within one table mean more, and those of a busy machine nothing: runs in which the
+# load generator did not have its CPU to itself are counted below the table.
 
 set -euo pipefail
 
@@ -54,8 +54,8 @@ while (($# > 0)); do
       usage
       exit 0
       ;;
-    --backends | --connections | --depth | --bytes | --rounds | --seconds | --warmup | --carriers | \
-      --server-cpu | --load-cpu)
+    --backends | --connections | --depth | --bytes | --rounds | --seconds | --warmup | \
+      --carriers | --server-cpu | --load-cpu)
       (($# > 1)) || refuse "$1 needs a value"
       name=${1#--}
       printf -v "${name//-/_}" '%s' "$2"
@@ -142,6 +142,8 @@ median() {
     awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'
 }
 
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.3f", a / b; else print "-" }'; }
+
 for ((round = 1; round <= rounds; ++round)); do
   for count in $connections; do
     for backend in $backends; do
@@ -166,7 +168,7 @@ for count in $connections; do
     rate=$(median "$count" "$backend" 3)
     # shellcheck disable=SC2059
     printf "$format" "$count" "$backend" "$(printf '%.0f' "$rate")" \
-      "$(awk -v a="$rate" -v b="$base" 'BEGIN { if (b > 0) printf "%.3f", a / b; else print "-" }')" \
+      "$(ratio "$rate" "$base")" \
       "$(printf '%.1f' "$(median "$count" "$backend" 4)")" \
       "$(printf '%.1f' "$(median "$count" "$backend" 5)")" \
       "$(printf '%.1f' "$(median "$count" "$backend" 6)")" \
@@ -176,7 +178,7 @@ for count in $connections; do
 done
 awk '$9 < 0.95 { ++disturbed } END {
   if (disturbed > 0) {
-    printf "%d of %d runs were disturbed: the load generator had less than 95 %% of its CPU\n",
+    printf "%d of %d runs were disturbed: the load had less than 95 %% of its CPU\n",
            disturbed, NR
   }
 }' "$scratch/samples"

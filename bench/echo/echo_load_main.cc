@@ -4,10 +4,11 @@
 //
 // Exit codes: 0 measured without an error, 1 an error while measuring, 2 wrong options.
 
-#include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "bench/echo/echo_load.h"
 

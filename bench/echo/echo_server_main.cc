@@ -5,9 +5,10 @@
 // Prints "listening ADDRESS:PORT" when it is ready and one JSON object when it ends, at SIGTERM, at
 // SIGINT or after --seconds. Exit codes: 0 served, 1 an error while serving, 2 wrong options.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "bench/echo/bobbin_server.h"
 #include "bench/echo/process_setup.h"

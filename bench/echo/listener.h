@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The listening socket of a raw echo server.
+// Listener: the listening socket of a raw echo server.
 
 #ifndef BOBBIN_BENCH_ECHO_LISTENER_H_
 #define BOBBIN_BENCH_ECHO_LISTENER_H_

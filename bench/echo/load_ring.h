@@ -9,13 +9,13 @@
 #ifndef BOBBIN_BENCH_ECHO_LOAD_RING_H_
 #define BOBBIN_BENCH_ECHO_LOAD_RING_H_
 
-#include <liburing.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <liburing.h>
 
 namespace bobbin::bench {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a benchmark asks of the operating system before it starts.
+// CheckCpu, PinToCpu, RaiseFileLimit: what a benchmark asks of the system before it starts.
 
 #ifndef BOBBIN_BENCH_ECHO_PROCESS_SETUP_H_
 #define BOBBIN_BENCH_ECHO_PROCESS_SETUP_H_

@@ -2,13 +2,14 @@
 
 #include "bench/echo/raw_uring_server.h"
 
-#include <liburing.h>
 #include <poll.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <liburing.h>
 
 #include "bench/echo/buffer_arena.h"
 #include "bench/echo/listener.h"

@@ -23,6 +23,8 @@
 
 #include <boost/context/detail/fcontext.hpp>
 
+#include "core/src/sanitizer.h"
+
 #if defined(__x86_64__) && defined(__linux__)
 
 // In context.cc. The name is not mangled, for the assembler's sake.
@@ -35,11 +37,11 @@ namespace bobbin::internal::context {
 // What a new stack's first function is given: who came, and where to store their context.
 using Arrival = boost::context::detail::transfer_t;
 
-inline void StoreLeaver(const Arrival& arrival) noexcept {
+BOBBIN_SWITCH_PATH inline void StoreLeaver(const Arrival& arrival) noexcept {
   *static_cast<void**>(arrival.data) = arrival.fctx;
 }
 
-inline void SwitchTo(void* target, void** save) noexcept {
+BOBBIN_SWITCH_PATH inline void SwitchTo(void* target, void** save) noexcept {
 #if defined(__x86_64__) && defined(__linux__)
   bobbin_switch_context(target, save);
 #else
@@ -49,8 +51,7 @@ inline void SwitchTo(void* target, void** save) noexcept {
 
 // For a stack that will not be continued: what is stored at `*save` is of no use. Not a call, for the same
 // reason.
-[[noreturn]] inline __attribute__((always_inline)) void LeaveFor(void* target,
-                                                                void** save) noexcept {
+[[noreturn]] BOBBIN_SWITCH_PATH inline void LeaveFor(void* target, void** save) noexcept {
 #if defined(__x86_64__) && defined(__linux__)
   __asm__ __volatile__("jmp jump_fcontext@PLT" : : "D"(target), "S"(save) : "memory");
 #else

@@ -86,6 +86,21 @@ BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) n
   return stack;
 }
 
+BOBBIN_SWITCH_PATH inline void Dispatcher::AnnounceSwitch(
+    [[maybe_unused]] void** save, [[maybe_unused]] Thread& next) noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+  if (&next == &home_) {
+    sanitizer::BeforeSwitch(save, home_stack_.base, home_stack_bytes_);
+  } else {
+    const StackPool& pool = stacks_.pool();
+    sanitizer::BeforeSwitch(save, pool.LimitOf(next.stack_), pool.BytesOf(next.stack_));
+  }
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(next.sanitizer_context_, 0);
+#endif
+}
+
 // The way nearly all switches go: nothing lives across the jump, so nothing is saved for it twice.
 BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::SwitchFrom(Thread& self, Thread& next) noexcept {
   const auto* const globals = static_cast<const ExceptionGlobals*>(exception_globals_);
@@ -136,21 +151,6 @@ BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(
 
   // The carrier may be another one now.
   std::swap(exceptions, *static_cast<ExceptionGlobals*>(self.dispatcher()->exception_globals_));
-}
-
-BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::AnnounceSwitch(
-    [[maybe_unused]] void** save, [[maybe_unused]] Thread& next) noexcept {
-#if defined(__SANITIZE_ADDRESS__)
-  if (&next == &home_) {
-    sanitizer::BeforeSwitch(save, home_stack_.base, home_stack_bytes_);
-  } else {
-    const StackPool& pool = stacks_.pool();
-    sanitizer::BeforeSwitch(save, pool.LimitOf(next.stack_), pool.BytesOf(next.stack_));
-  }
-#endif
-#if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(next.sanitizer_context_, 0);
-#endif
 }
 
 BOBBIN_NO_SANITIZE_THREAD BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::LeaveForGood(

@@ -32,6 +32,9 @@
 #else
 #define BOBBIN_NO_SANITIZE_THREAD
 #endif
+// For what runs between the announcement of a switch and the switch: a call of a function that TSan
+// instruments would be entered on one context and left on another.
+#define BOBBIN_SWITCH_PATH BOBBIN_NO_SANITIZE_THREAD __attribute__((always_inline))
 // For what belongs into the caller, except where the two are instrumented differently.
 #if defined(__SANITIZE_THREAD__)
 #define BOBBIN_INLINE_INTO_CALLER
@@ -52,7 +55,7 @@ namespace sanitizer {
 
 // Announces the switch to the stack [bottom, bottom + bytes). `save` keeps the leaver's fake stack, or is
 // null when the leaver will not be continued.
-inline void BeforeSwitch([[maybe_unused]] void** save, [[maybe_unused]] const char* bottom,
+BOBBIN_SWITCH_PATH inline void BeforeSwitch([[maybe_unused]] void** save, [[maybe_unused]] const char* bottom,
                          [[maybe_unused]] size_t bytes) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(save, bottom, bytes);
@@ -60,7 +63,7 @@ inline void BeforeSwitch([[maybe_unused]] void** save, [[maybe_unused]] const ch
 }
 
 // On the other side; `saved` is what the arriving context kept, null at its first entry.
-inline void AfterSwitch([[maybe_unused]] void* saved) noexcept {
+BOBBIN_SWITCH_PATH inline void AfterSwitch([[maybe_unused]] void* saved) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(saved, nullptr, nullptr);
 #endif

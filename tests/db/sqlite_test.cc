@@ -532,8 +532,8 @@ BOBBIN_TEST(SqliteTest, EightWritersCountExactlyAndSeeNoBusy) {
   const int rounds = test::kUnderThreadSanitizer ? 20 : 60;
   TaskGroup group;
   for (int writer = 0; writer < 8; ++writer) {
-    Sqlite& db = writer % 2 == 0 ? left : right;
-    group.Spawn([&db, rounds]() -> absl::Status {
+    group.Spawn([&, writer]() -> absl::Status {
+      Sqlite& db = writer % 2 == 0 ? left : right;
       for (int round = 0; round < rounds; ++round) {
         BOBBIN_RETURN_IF_ERROR(db.Transact([](SqliteTransaction& tx) -> absl::Status {
           BOBBIN_ASSIGN_OR_RETURN(const Rows rows, tx.Query("select n from t"));
@@ -696,7 +696,7 @@ BOBBIN_TEST(SqliteTest, AnInterruptNeverHitsTheNextStatement) {
   int interrupted = 0;
   for (int round = 0; round < rounds; ++round) {
     {
-      const DeadlineScope scope(std::chrono::microseconds(50 + 10 * (round % 100)));
+      const DeadlineScope scope(std::chrono::microseconds(20 + 5 * (round % 80)));
       const absl::Status status =
           db.Query(
                 "with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)"
@@ -815,7 +815,7 @@ BOBBIN_TEST(SqliteTest, APoolOfTheUsersIsUsed) {
   }),
               StatusIs(test::kDeadlineExceeded));
   EXPECT_THAT(Ask<int>(db, "select count(*) from t"), IsOkAndHolds(1));
-  EXPECT_GT(pool.Statistics().completed, 5);
+  EXPECT_EQ(pool.Statistics().completed, 5);  // Nested calls are no trips of their own.
 }
 
 BOBBIN_TEST(SqliteTest, AFullPoolDoesNotKeepATransactionOpen) {
