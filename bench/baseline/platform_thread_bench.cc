@@ -101,7 +101,7 @@ class PollingBaton {
 BENCHMARK(ParkUnpark<PollingBaton>)->Name("ParkUnpark/PlatformThreadsPolling");
 
 void SpawnJoin(benchmark::State& state) {
-  for (auto _ : state) std::thread([] {}).join();
+  for ([[maybe_unused]] auto _ : state) std::thread([] {}).join();
 }
 BENCHMARK(SpawnJoin)->Name("SpawnJoin/PlatformThreads");
 

@@ -55,11 +55,11 @@ void SwitchBack(context::transfer_t from) {
 }
 
 void RawFcontext(benchmark::State& state) {
-  constexpr int kRounds = 1000;
+  constexpr benchmark::IterationCount kRounds = 1000;
   const Stacks stacks(1);
   context::fcontext_t other = stacks.Prepare(0, &SwitchBack);
   while (state.KeepRunningBatch(2 * kRounds)) {
-    for (int i = 0; i < kRounds; ++i) other = context::jump_fcontext(other, nullptr).fctx;
+    for (auto i = kRounds; i > 0; --i) other = context::jump_fcontext(other, nullptr).fctx;
   }
 }
 BENCHMARK(RawFcontext)->Name("Switch/RawFcontext");

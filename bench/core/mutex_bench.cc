@@ -17,7 +17,7 @@ namespace {
 void Uncontended(benchmark::State& state) {
   OnVirtualThread([&state] {
     Mutex mutex;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
       mutex.lock();
       mutex.unlock();
     }

@@ -19,7 +19,6 @@
 namespace bobbin::bench {
 namespace {
 
-using internal::Phase;
 using internal::SpinLock;
 using internal::SpinLockHolder;
 using internal::Waiter;
@@ -27,34 +26,7 @@ using internal::WaitQueue;
 using internal::Wake;
 using internal::WakeList;
 
-// Among threads of one carrier there is no race to guard against.
-class LocalBaton {
- public:
-  void Signal() {
-    Waiter* const waiter = std::exchange(waiter_, nullptr);
-    if (waiter == nullptr) {
-      is_signalled_ = true;
-      return;
-    }
-    BOBBIN_CHECK(waiter->TryNotify(), "nobody else ends the wait");
-    WakeList woken;
-    woken.Add(*waiter);
-    woken.Dispatch();
-  }
-
-  void Await() {
-    if (std::exchange(is_signalled_, false)) return;
-    Waiter self;
-    self.BeginWait(Phase::kWaiting);
-    waiter_ = &self;
-    BOBBIN_CHECK(self.Park() == Wake::kNotified, "nobody cancels it");
-  }
-
- private:
-  Waiter* waiter_ = nullptr;
-  bool is_signalled_ = false;
-};
-
+// One thread waits for what another one signals, on any two carriers.
 class Baton {
  public:
   void Signal() {
@@ -86,6 +58,31 @@ class Baton {
   bool is_signalled_ ABSL_GUARDED_BY(lock_) = false;
 };
 
+// The same without the lock: among threads of one carrier there is no race to guard against.
+class LocalBaton {
+ public:
+  void Signal() {
+    WakeList woken;
+    if (Waiter* const waiter = waiters_.ClaimFront()) {
+      woken.Add(*waiter);
+    } else {
+      is_signalled_ = true;
+    }
+    woken.Dispatch();
+  }
+
+  void Await() {
+    if (std::exchange(is_signalled_, false)) return;
+    Waiter self;
+    waiters_.PushBack(self);
+    BOBBIN_CHECK(self.Park() == Wake::kNotified, "nobody cancels it");
+  }
+
+ private:
+  WaitQueue waiters_;
+  bool is_signalled_ = false;
+};
+
 void SameCarrier(benchmark::State& state) {
   OnVirtualThread([&state] {
     Rally<LocalBaton> rally;
@@ -98,7 +95,7 @@ BENCHMARK(SameCarrier)->Name("ParkUnpark/SameCarrier");
 
 // Each carrier has a CPU of its own, as the OS threads of the baseline have: otherwise the system
 // would decide anew in every run whether a wake has to cross to another CPU.
-constexpr auto TwoCarriers = [] { return RuntimeOptions{.carriers = 2, .pins_carriers = true}; };
+RuntimeOptions TwoCarriers() { return {.carriers = 2, .pins_carriers = true}; }
 
 // Each carrier has nothing else to do, so it sleeps until the signal comes.
 void CrossCarrierAsleep(benchmark::State& state) {

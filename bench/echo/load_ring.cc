@@ -57,10 +57,10 @@ std::string LoadRing::Open(size_t buffer_bytes) {
 
 io_uring_sqe* LoadRing::NextEntry() {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  while (entry == nullptr) [[unlikely]] {
-      if (io_uring_submit(&ring_) < 0) io_uring_get_events(&ring_);
-      entry = io_uring_get_sqe(&ring_);
-    }
+  while (entry == nullptr) {
+    if (io_uring_submit(&ring_) < 0) io_uring_get_events(&ring_);
+    entry = io_uring_get_sqe(&ring_);
+  }
   return entry;
 }
 

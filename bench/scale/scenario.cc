@@ -2,13 +2,12 @@
 
 #include "bench/scale/scenario.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <utility>
 

@@ -14,7 +14,9 @@ namespace {
 
 void RoundTrip(benchmark::State& state) {
   OnVirtualThread([&state] {
-    for (auto _ : state) BOBBIN_CHECK(RunBlocking([] {}).ok(), "nobody cancels it");
+    for ([[maybe_unused]] auto _ : state) {
+      BOBBIN_CHECK(RunBlocking([] {}).ok(), "nobody cancels it");
+    }
   });
 }
 BENCHMARK(RoundTrip)->Name("RunBlocking/RoundTrip");

@@ -17,7 +17,9 @@ namespace {
 
 void Sequential(benchmark::State& state) {
   OnVirtualThread([&state] {
-    for (auto _ : state) BOBBIN_CHECK(Spawn([] {}).Join().ok(), "doing nothing cannot fail");
+    for ([[maybe_unused]] auto _ : state) {
+      BOBBIN_CHECK(Spawn([] {}).Join().ok(), "doing nothing cannot fail");
+    }
   });
 }
 BENCHMARK(Sequential)->Name("SpawnJoin/Sequential");

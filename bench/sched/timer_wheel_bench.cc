@@ -23,7 +23,6 @@ namespace bobbin::bench {
 namespace {
 
 using internal::Dispatcher;
-using internal::Thread;
 using internal::TimerNode;
 
 // Deadlines of a server's kind: from ten seconds to ten minutes ahead, none of which comes while
@@ -34,8 +33,9 @@ class Deadlines {
     std::mt19937_64 random;
     std::uniform_int_distribution<int64_t> ahead(10'000'000'000, 600'000'000'000);
     const int64_t now = MonotonicNow().time_since_epoch().count();
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
       nodes_.emplace_back(internal::Current(), now + ahead(random));
+    }
   }
 
   size_t size() const { return nodes_.size(); }
@@ -61,7 +61,7 @@ void ArmDisarm1000000(benchmark::State& state) {
     armed.Arm(carrier);
     Deadlines measured(4096);
     size_t i = 0;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
       TimerNode& node = measured[i++ % measured.size()];
       benchmark::DoNotOptimize(carrier.ArmTimer(node));
       carrier.DisarmTimer(node);
@@ -83,7 +83,7 @@ void DeadlineScope1000000(benchmark::State& state) {
     VirtualThread other = Spawn([&] {
       while (asked.Acquire().ok()) answered.Release();
     });
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
       const DeadlineScope scope(std::chrono::seconds(30));
       asked.Release();
       BOBBIN_CHECK(answered.Acquire().ok(), "the answer takes no 30 seconds");

@@ -4,8 +4,8 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
-// The arguments are already where jump_fcontext wants them. It returns to label 1 on the stack arrived at,
-// with the leaver's context in rax and the address to store it at in rdx.
+// The arguments are already where jump_fcontext wants them. It returns to label 1 on the stack
+// arrived at, with the leaver's context in rax and the address to store it at in rdx.
 __asm__(
     ".text\n"
     ".globl bobbin_switch_context\n"

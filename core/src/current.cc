@@ -4,8 +4,8 @@
 
 #include <bobbin/core/internal/os_thread.h>
 
-// The project's only thread-local. Its name is not mangled, so that the assembler statement in current.h
-// can say it; its model keeps it at a fixed distance from the thread pointer.
+// The project's only thread-local. Its name is not mangled, so that the assembler statement in
+// current.h can say it; its model keeps it at a fixed distance from the thread pointer.
 extern "C" {
 [[gnu::tls_model("initial-exec")]] constinit thread_local bobbin::internal::Thread*
     bobbin_current_thread = nullptr;

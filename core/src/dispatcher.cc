@@ -46,8 +46,8 @@ void Dispatcher::Unbind() noexcept {
 inline Thread& Dispatcher::PopReady() noexcept {
   Thread* const thread = ready_first_;
   ready_first_ = thread->next_;
-  // With many threads, each turn finds the next one's lines cold. Fetch the descriptor of the one after
-  // next, and the stack of the next: its descriptor was fetched a turn ago.
+  // With many threads, each turn finds the next one's lines cold. Fetch the descriptor of the one
+  // after next, and the stack of the next: its descriptor was fetched a turn ago.
   if (Thread* const next = ready_first_) {
     __builtin_prefetch(next->next_);
     __builtin_prefetch(next->context_);
@@ -67,7 +67,8 @@ inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
 }
 
 inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
-  task.dispatcher_.store(this, std::memory_order_relaxed);  // relaxed: Cancel orders it, see thread.h.
+  // relaxed: Cancel orders it, see thread.h.
+  task.dispatcher_.store(this, std::memory_order_relaxed);
   task.stack_ = stack;
   task.state_.Start();
   counters_.started.add(1);
@@ -86,8 +87,8 @@ BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) n
   return stack;
 }
 
-BOBBIN_SWITCH_PATH inline void Dispatcher::AnnounceSwitch(
-    [[maybe_unused]] void** save, [[maybe_unused]] Thread& next) noexcept {
+BOBBIN_SWITCH_PATH inline void Dispatcher::AnnounceSwitch([[maybe_unused]] void** save,
+                                                          [[maybe_unused]] Thread& next) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   if (&next == &home_) {
     sanitizer::BeforeSwitch(save, home_stack_.base, home_stack_bytes_);
@@ -133,8 +134,8 @@ uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
   return used;
 }
 
-BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(
-    Thread& self, Thread& next) noexcept {
+BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(Thread& self,
+                                                                            Thread& next) noexcept {
   // What the C++ runtime knows of this thread's exceptions goes with it.
   ExceptionGlobals exceptions;
   std::swap(exceptions, *static_cast<ExceptionGlobals*>(exception_globals_));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExceptionState: what the C++ runtime keeps per OS thread about exceptions, kept per virtual thread.
+// ExceptionState: what the C++ runtime keeps per OS thread about exceptions, kept per virtual
+// thread.
 //
 // The Itanium C++ ABI has two words an OS thread: the stack of caught exceptions and the number of
-// uncaught ones. A virtual thread that parks inside a catch block takes its words along, and leaves zeros
-// for the next one. The address of the words is constant for an OS thread; the dispatcher looks it up
-// once, so that no accessor stands on the switch path (GCC declares that accessor const, and would fold
-// the call before a switch and the one after it into one).
+// uncaught ones. A virtual thread that parks inside a catch block takes its words along, and leaves
+// zeros for the next one. The address of the words is constant for an OS thread; the dispatcher
+// looks it up once, so that no accessor stands on the switch path (GCC declares that accessor
+// const, and would fold the call before a switch and the one after it into one).
 //
 //   Called from   the dispatcher, on the OS thread whose words they are.
 //   Suspends      never.

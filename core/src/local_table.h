@@ -22,7 +22,8 @@ class LocalTable {
 
   // The table pointer of `thread`.
   static LocalTable*& Of(Thread& thread) noexcept;
-  // Destroys the values, the last made first, also those that a destructor makes anew; then the table.
+  // Destroys the values, the last made first, also those that a destructor makes anew; then the
+  // table.
   static void Destroy(LocalTable*& table);
 
  private:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
@@ -29,7 +30,7 @@ struct RecordPool {
 RecordPool& Records(void (*retire)(void*)) {
   // Never destroyed: OS threads may exit after static destruction has begun.
   static RecordPool* const pool = [retire] {
-    auto* const made = new RecordPool();
+    RecordPool* const made = std::make_unique<RecordPool>().release();
     BOBBIN_CHECK(pthread_key_create(&made->key, retire) == 0, "no pthread key left");
     return made;
   }();
@@ -46,7 +47,7 @@ OsThread& OsThread::Adopt() noexcept {
     record = pool.first;
     if (record != nullptr) pool.first = record->next_free_;
   }
-  if (record == nullptr) record = new OsThread();
+  if (record == nullptr) record = std::make_unique<OsThread>().release();
   record->state_.Reset(Phase::kRunning);
   record->has_checked_cancel_ = true;  // It has no carrier, ever.
   pthread_setspecific(pool.key, record);

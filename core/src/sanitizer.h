@@ -2,11 +2,12 @@
 //
 // Sanitizer: tells ASan and TSan about stacks and switches. Empty in other builds.
 //
-// ASan wants the bounds of the stack that is switched to, and keeps a shadow ("fake") stack per context;
-// it is told with a null save that a context ends, so that it may free that. TSan wants a handle per
-// context. Its switch has a choice: whether what ran before on this OS thread happens before what runs
-// next. It does here: carriers hand threads from one to the next through plain fields. Races between two
-// virtual threads are therefore reported when they are on different carriers.
+// ASan wants the bounds of the stack that is switched to, and keeps a shadow ("fake") stack per
+// context; it is told with a null save that a context ends, so that it may free that. TSan wants a
+// handle per context. Its switch has a choice: whether what ran before on this OS thread happens
+// before what runs next. It does here: carriers hand threads from one to the next through plain
+// fields. Races between two virtual threads are therefore reported when they are on different
+// carriers.
 //
 //   Called from   the dispatcher's switch, which is itself not instrumented.
 //   Suspends      never.
@@ -25,6 +26,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 #endif
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -53,10 +55,11 @@ inline constexpr bool kIsSanitized = false;
 
 namespace sanitizer {
 
-// Announces the switch to the stack [bottom, bottom + bytes). `save` keeps the leaver's fake stack, or is
-// null when the leaver will not be continued.
-BOBBIN_SWITCH_PATH inline void BeforeSwitch([[maybe_unused]] void** save, [[maybe_unused]] const char* bottom,
-                         [[maybe_unused]] size_t bytes) noexcept {
+// Announces the switch to the stack [bottom, bottom + bytes). `save` keeps the leaver's fake stack,
+// or is null when the leaver will not be continued.
+BOBBIN_SWITCH_PATH inline void BeforeSwitch([[maybe_unused]] void** save,
+                                            [[maybe_unused]] const char* bottom,
+                                            [[maybe_unused]] size_t bytes) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(save, bottom, bytes);
 #endif
@@ -75,9 +78,22 @@ inline void StackIdle([[maybe_unused]] const char* bottom, [[maybe_unused]] size
   __asan_poison_memory_region(bottom, bytes);
 #endif
 }
-inline void StackInUse([[maybe_unused]] const char* bottom, [[maybe_unused]] size_t bytes) noexcept {
+inline void StackInUse([[maybe_unused]] const char* bottom,
+                       [[maybe_unused]] size_t bytes) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(bottom, bytes);
+#endif
+}
+
+// What only these bytes point to is not leaked; and they are given back.
+inline void RootBegins([[maybe_unused]] const void* bytes, [[maybe_unused]] size_t count) noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_register_root_region(bytes, count);
+#endif
+}
+inline void RootEnds([[maybe_unused]] const void* bytes, [[maybe_unused]] size_t count) noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_unregister_root_region(bytes, count);
 #endif
 }
 

@@ -27,8 +27,10 @@ void SpinLock::LockSlow() noexcept {
   Backoff backoff;
   do {
     // Look without writing, so that the line stays shared.
-    while (is_held_.load(std::memory_order_relaxed)) backoff.Pause();  // relaxed: the exchange decides.
-  } while (is_held_.exchange(true, std::memory_order_acquire));  // Pairs with the release in Unlock.
+    // relaxed: the exchange decides.
+    while (is_held_.load(std::memory_order_relaxed)) backoff.Pause();
+  // Pairs with the release in Unlock.
+  } while (is_held_.exchange(true, std::memory_order_acquire));
 }
 
 }  // namespace bobbin::internal

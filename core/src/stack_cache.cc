@@ -24,8 +24,8 @@ namespace bobbin::internal {
 
 namespace {
 
-// Slabs grow from small to large, so that a small program reserves little and a million stacks are a
-// handful of mappings. The largest is bounded by what a 47-bit address space takes kindly.
+// Slabs grow from small to large, so that a small program reserves little and a million stacks are
+// a handful of mappings. The largest is bounded by what a 47-bit address space takes kindly.
 constexpr size_t kSlabStacksMin = 64;
 constexpr size_t kSlabBytesMax = size_t{64} << 30;
 
@@ -47,17 +47,17 @@ size_t MappingsMax() noexcept {
   return value;
 }
 
-// Applies `advice` to `bytes` from `offset` in each stack: in one call for many where the kernel takes
-// it, else one by one.
-bool AdviseAll(const Stack* stacks, size_t count, size_t offset, size_t bytes, int advice) noexcept {
+// Applies `advice` to `bytes` from `offset` in each stack: in one call for many where the kernel
+// takes it, else one by one.
+bool AdviseAll(const Stack* stacks, size_t count, size_t offset, size_t bytes,
+               int advice) noexcept {
   static const int own_process = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
   while (count > 0) {
     const size_t batch = std::min(count, kMadviseBatch);
     iovec ranges[kMadviseBatch];
     for (size_t i = 0; i < batch; ++i) ranges[i] = {stacks[i].base + offset, bytes};
-    const long done = own_process < 0
-                          ? -1
-                          : syscall(SYS_process_madvise, own_process, ranges, batch, advice, 0);
+    const long done =
+        own_process < 0 ? -1 : syscall(SYS_process_madvise, own_process, ranges, batch, advice, 0);
     if (done != static_cast<long>(batch * bytes)) {
       for (size_t i = 0; i < batch; ++i) {
         if (madvise(ranges[i].iov_base, bytes, advice) != 0) return false;
@@ -90,8 +90,8 @@ StackPool::~StackPool() {
 }
 
 bool StackPool::ProbeGuardInstall() const noexcept {
-  void* const page = mmap(nullptr, page_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                          -1, 0);
+  void* const page =
+      mmap(nullptr, page_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return false;
   const bool works = madvise(page, page_bytes_, MADV_GUARD_INSTALL) == 0;
   munmap(page, page_bytes_);
@@ -130,8 +130,9 @@ void StackPool::Give(size_t count, std::vector<Stack>& stacks, bool is_cold) noe
 
 bool StackPool::AddSlab() noexcept {
   const size_t stacks_wanted = std::max(kSlabStacksMin, carved_);
-  const size_t bytes = std::min(stacks_wanted * stack_bytes_, std::max(kSlabBytesMax, stack_bytes_)) /
-                       stack_bytes_ * stack_bytes_;
+  const size_t bytes =
+      std::min(stacks_wanted * stack_bytes_, std::max(kSlabBytesMax, stack_bytes_)) / stack_bytes_ *
+      stack_bytes_;
   void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (base == MAP_FAILED) return false;
@@ -186,8 +187,8 @@ bool StackCache::Refill() noexcept {
 }
 
 void StackCache::EndPeriod() {
-  // The bottom of the cache is what nobody needed. Half of it goes, so that a load that comes and goes
-  // in waves keeps what it will need again.
+  // The bottom of the cache is what nobody needed. Half of it goes, so that a load that comes and
+  // goes in waves keeps what it will need again.
   const size_t cold = low_water_ / 2;
   cold_.insert(cold_.end(), stacks_.begin(), stacks_.begin() + static_cast<ptrdiff_t>(cold));
   stacks_.erase(stacks_.begin(), stacks_.begin() + static_cast<ptrdiff_t>(cold));

@@ -7,16 +7,21 @@
 #include <algorithm>
 #include <new>
 
+#include "core/src/sanitizer.h"
+
 namespace bobbin::internal {
 
 TaskPool::~TaskPool() {
   SpinLockHolder hold(lock_);
-  for (char* const chunk : chunks_) munmap(chunk, kChunkBytes);
+  for (char* const chunk : chunks_) {
+    sanitizer::RootEnds(chunk, kChunkBytes);
+    munmap(chunk, kChunkBytes);
+  }
 }
 
 bool TaskPool::AddChunk() noexcept {
-  // Twice the size, to cut out a part that is aligned to its size: a huge page, and the way back from a
-  // block to its chunk.
+  // Twice the size, to cut out a part that is aligned to its size: a huge page, and the way back
+  // from a block to its chunk.
   void* const reserved = mmap(nullptr, 2 * kChunkBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return false;
@@ -27,6 +32,7 @@ bool TaskPool::AddChunk() noexcept {
   munmap(chunk + kChunkBytes, kChunkBytes - skipped);
   madvise(chunk, kChunkBytes, MADV_HUGEPAGE);  // A wish; small pages do as well.
   ::new (static_cast<void*>(chunk)) ChunkHead{this};
+  sanitizer::RootBegins(chunk, kChunkBytes);
   chunks_.push_back(chunk);
   return true;
 }
@@ -66,7 +72,8 @@ TaskBatch TaskPool::Allocate(size_t count) noexcept {
   while (batch.count < count && carved_ < tasks_max_) {
     if (carved_ == chunks_.size() * kTasksPerChunk && !AddChunk()) break;
     char* const tasks = chunks_[carved_ / kTasksPerChunk] + sizeof(ChunkHead);
-    Task* const task = ::new (static_cast<void*>(tasks + carved_ % kTasksPerChunk * sizeof(Task))) Task();
+    Task* const task =
+        ::new (static_cast<void*>(tasks + carved_ % kTasksPerChunk * sizeof(Task))) Task();
     ++carved_;
     task->link_ = batch.first;
     batch.first = task;

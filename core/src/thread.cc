@@ -40,7 +40,8 @@ void Thread::Interrupt(Wake cause) noexcept {
 }
 
 void Thread::Cancel() noexcept {
-  // Comes before or after the exchange in FirstCheckCancel; the file's head says why that is enough.
+  // Pairs with the exchange in FirstCheckCancel, before or after it: thread.h says why that is
+  // enough.
   if (is_cancelled_.exchange(true, std::memory_order_acq_rel)) return;
   if (role_ != Role::kVirtual) return;
   Dispatcher* const carrier = dispatcher();

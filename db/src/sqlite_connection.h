@@ -77,8 +77,8 @@ class SqliteConnection {
   // Whose turn it is; guarded by the lock of the leases.
   const bobbin::internal::Thread* holder_ = nullptr;
 
-  std::atomic<bool> is_in_session_{
-      false};  // Written by the thread of the session; read by a second.
+  // Written by the thread of the session; read by a second one.
+  std::atomic<bool> is_in_session_{false};
   // The session's only.
   std::unique_ptr<sqlite3, CloseDatabase> database_;
   std::list<KeptStatement> statements_;

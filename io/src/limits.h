@@ -14,8 +14,7 @@ namespace bobbin::io::internal {
 // A ring that the kernel has no memory for is asked for again with half the size, down to this.
 inline constexpr uint32_t kRingEntriesMin = 4;
 
-// How often a poll enters the kernel again because it left deferred work: it runs some 20 items an
-// enter. Past that, virtual threads run first.
+// How often a poll enters the kernel again because work that was deferred completed nothing.
 inline constexpr int kPollRoundsMax = 8;
 
 // The most one operation moves: the kernel takes a 32-bit length and moves less than 2 GiB.

@@ -77,17 +77,20 @@ class Ring {
   // The same, and sleeps until there is a completion to take, or `until`. May return earlier.
   void Wait(Deadline until);
 
-  // Calls `visit(completion)` for each that is there, oldest first. `visit` may prepare entries.
+  // Calls `visit(completion)` for each that is there, oldest first, and returns how many there were.
+  // `visit` may prepare entries.
   template <typename Visit>
-  void TakeCompletions(Visit visit) {
+  uint32_t TakeCompletions(Visit visit) {
     // Pairs with the kernel's release of the tail.
     const uint32_t tail = std::atomic_ref(*completion_tail_).load(std::memory_order_acquire);
-    for (uint32_t head = completion_head_; head != tail; ++head) {
-      visit(completions_[head & completion_mask_]);
+    const uint32_t count = tail - completion_head_;
+    for (uint32_t i = 0; i < count; ++i) {
+      visit(completions_[(completion_head_ + i) & completion_mask_]);
     }
     completion_head_ = tail;
     // Pairs with the kernel's acquire: the slots may be used anew.
     std::atomic_ref(*kernel_completion_head_).store(tail, std::memory_order_release);
+    return count;
   }
 
  private:

@@ -120,9 +120,11 @@ void RingPoller::PrepareDeferred() noexcept {
 void RingPoller::Poll() noexcept {
   CheckOwner();
   inline_turns_ = 0;
+  // Once something has completed, what is still deferred can wait: its virtual threads run first, and
+  // the enter that submits what they prepare runs deferred work, too.
   for (int round = 0; round < kPollRoundsMax; ++round) {
     if (ring_.prepared() != 0 || ring_.has_deferred()) ring_.Collect();
-    TakeCompletions();
+    if (TakeCompletions() != 0) return;
     if (ring_.prepared() == 0 && !ring_.has_deferred()) return;
   }
 }
@@ -133,12 +135,13 @@ void RingPoller::PollUntil(Deadline until) noexcept {
   inline_turns_ = 0;
   ring_.Wait(until);
   TakeCompletions();
-  if (ring_.prepared() != 0 || ring_.has_deferred()) Poll();
 }
 
-void RingPoller::TakeCompletions() noexcept {
-  ring_.TakeCompletions([this](const io_uring_cqe& completion) { Dispatch(completion); });
+uint32_t RingPoller::TakeCompletions() noexcept {
+  const uint32_t taken =
+      ring_.TakeCompletions([this](const io_uring_cqe& completion) { Dispatch(completion); });
   if (__builtin_expect(MustNotSleep(), 0)) PrepareDeferred();
+  return taken;
 }
 
 void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {

@@ -64,7 +64,7 @@ class RingPoller final : public IoPoller {
   // What had no room before.
   void PrepareDeferred() noexcept;
 
-  void TakeCompletions() noexcept;
+  uint32_t TakeCompletions() noexcept;
   void Dispatch(const io_uring_cqe& completion) noexcept;
   void Finish(Op& op, int32_t result, uint32_t flags) noexcept;
 

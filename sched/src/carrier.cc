@@ -16,9 +16,8 @@ namespace bobbin::internal {
 namespace {
 int64_t Now() noexcept { return MonotonicNow().time_since_epoch().count(); }
 Deadline AtNanoseconds(int64_t time) noexcept {
-  return time == TimerWheel::kNever
-             ? Deadline::Never()
-             : Deadline::At(MonotonicTime(std::chrono::nanoseconds(time)));
+  return time == TimerWheel::kNever ? Deadline::Never()
+                                    : Deadline::At(MonotonicTime(std::chrono::nanoseconds(time)));
 }
 }  // namespace
 
@@ -34,12 +33,11 @@ Carrier::Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller
       fresh_(runtime.carrier_count() > 1) {}
 
 void Carrier::Run() noexcept {
+  if (!runtime_.CarrierStarted(poller_->Start())) return;
   Bind();
   const SignalStack signal_stack;
-  if (runtime_.CarrierStarted(poller_->Start())) {
-    while (!MayEnd()) Turn();
-    poller_->Stop();
-  }
+  while (!MayEnd()) Turn();
+  poller_->Stop();
   Unbind();
 }
 
@@ -81,7 +79,8 @@ void Carrier::FireTimers() noexcept {
 }
 
 bool Carrier::ArmTimer(TimerNode& node) noexcept {
-  // `now_` may be a turn old: a deadline that has passed meanwhile is noticed at the end of this turn.
+  // `now_` may be a turn old: a deadline that has passed meanwhile is noticed at the end of this
+  // turn.
   if (node.deadline <= now_) return false;
   if (node.is_precise) {
     heap_.Add(node);
@@ -113,8 +112,7 @@ void Carrier::Give(Task& task) noexcept {
 }
 
 Task* Carrier::TakeFresh() noexcept {
-  Task* const task =
-      ++fresh_picks_ % kOldestEvery == 0 ? fresh_.TakeOldest() : fresh_.TakeNewest();
+  Task* const task = ++fresh_picks_ % kOldestEvery == 0 ? fresh_.TakeOldest() : fresh_.TakeNewest();
   if (task != nullptr && __builtin_expect(cancels_fresh_, 0)) task->Cancel();
   return task;
 }

@@ -14,19 +14,20 @@
 //   kAsleep   -> kSummoned   IdleCarriers     whoever has more work than one carrier can do
 //   any       -> kAwake      Sleep            the carrier, after its last look or its sleep
 //
-// Why no wake-up is lost. Two sides, each a write, then a read of what the other writes; all four are
-// sequentially consistent, so they have one total order:
+// Why no wake-up is lost. Two sides, each a write, then a read of what the other writes; all four
+// are sequentially consistent, so they have one total order:
 //
 //      somebody with work                      carrier
 //      W1  push to the inbox or the intake     C1  state = kAsleep
 //      W2  read state                          C2  read inbox, intake and every deque
 //
-//   If W1 comes before C2, the carrier sees the work and does not sleep. Otherwise C1 < C2 < W1 < W2, so
-//   W2 reads kAsleep (or what a third party has made of it, who then wakes the carrier). The wake itself is
-//   kept by the poller if it comes before the sleep.
+//   If W1 comes before C2, the carrier sees the work and does not sleep. Otherwise C1 < C2 < W1 <
+//   W2, so W2 reads kAsleep (or what a third party has made of it, who then wakes the carrier). The
+//   wake itself is kept by the poller if it comes before the sleep.
 //
-// A push to a carrier's own deque, by the carrier itself, has no such duty: the carrier will run it. Waking
-// another one to share the work is a matter of speed; the monitor repairs a missed chance.
+// A push to a carrier's own deque, by the carrier itself, has no such duty: the carrier will run
+// it. Waking another one to share the work is a matter of speed; the monitor repairs a missed
+// chance.
 //
 //   Called from   its own OS thread, except Post..., Give and the readers named below.
 //   Suspends      Sleep blocks the OS thread, in the poller.

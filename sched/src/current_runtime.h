@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which runtime the calling thread belongs to.
+// CurrentRuntime: which runtime and which carrier the calling thread belongs to.
 //
 //   Called from   any thread.
 //   Suspends      never.

@@ -2,28 +2,28 @@
 //
 // FreshDeque: the virtual threads of one carrier that have not begun to run.
 //
-// Two ends. The owner pushes and takes at the young end: newest first keeps a tree of a million spawns in
-// a handful of stacks. Any other carrier steals at the old end: the oldest is the one that has waited
-// longest, and usually the root of the most work. The owner itself takes from the old end now and then, so
-// that the oldest does not wait for ever.
+// Two ends. The owner pushes and takes at the young end: newest first keeps a tree of a million
+// spawns in a handful of stacks. Any other carrier steals at the old end: the oldest is the one
+// that has waited longest, and usually the root of the most work. The owner itself takes from the
+// old end now and then, so that the oldest does not wait for ever.
 //
-// After D. Chase and Y. Lev, "Dynamic circular work-stealing deque" (SPAA 2005), with the orderings of
-// N. Le et al., "Correct and efficient work-stealing for weak memory models" (PPoPP 2013), in which the two
-// fences are replaced by sequentially consistent accesses of the same two words.
+// After D. Chase and Y. Lev, "Dynamic circular work-stealing deque" (SPAA 2005), with the orderings
+// of N. Le et al., "Correct and efficient work-stealing for weak memory models" (PPoPP 2013), in
+// which the two fences are replaced by sequentially consistent accesses of the same two words.
 //
-// Why no task is lost or taken twice. Only the last task is contended. The owner announces its claim by
-// lowering `young`, then reads `old`; a thief reads `old`, then `young`, then claims by a
-// compare-exchange of `old`. Both pairs are sequentially consistent: either the thief sees the lowered
-// `young` and finds the deque empty, or the owner sees that it is down to the last one and enters the
-// same compare-exchange.
+// Why no task is lost or taken twice. Only the last task is contended. The owner announces its
+// claim by lowering `young`, then reads `old`; a thief reads `old`, then `young`, then claims by a
+// compare-exchange of `old`. Both pairs are sequentially consistent: either the thief sees the
+// lowered `young` and finds the deque empty, or the owner sees that it is down to the last one and
+// enters the same compare-exchange.
 //
-// A full array is replaced by one of twice the size; the old one is kept, for a thief may be reading it,
-// and freed with the deque: in all at most as much again.
+// A full array is replaced by one of twice the size; the old one is kept, for a thief may be
+// reading it, and freed with the deque: in all at most as much again.
 //
 //   Called from   Push, TakeNewest, TakeOldest: the owner's OS thread. Steal, size: any carrier.
 //   Suspends      never.
-//   Cost          Push: a store. TakeNewest: one exchange where there are other carriers. Steal: one
-//                 compare-exchange.
+//   Cost          Push: a store. TakeNewest: one exchange where there are other carriers. Steal:
+//                 one compare-exchange.
 
 #ifndef BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
 #define BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
@@ -94,7 +94,8 @@ inline FreshDeque::FreshDeque(bool is_shared) : is_shared_(is_shared) {
 
 inline size_t FreshDeque::Push(Task& task) {
   const int64_t young = young_.load(std::memory_order_relaxed);  // relaxed: own.
-  const int64_t old = old_.load(std::memory_order_acquire);      // Pairs with the exchange in Steal.
+  // Pairs with the exchange in Steal.
+  const int64_t old = old_.load(std::memory_order_acquire);
   Array* array = array_.load(std::memory_order_relaxed);         // relaxed: own.
   if (__builtin_expect(young - old > array->mask, 0)) array = &Grow(old, young);
   array->At(young).store(&task, std::memory_order_relaxed);  // relaxed: published by the next line.
@@ -104,7 +105,8 @@ inline size_t FreshDeque::Push(Task& task) {
 
 inline Task* FreshDeque::TakeNewest() noexcept {
   const int64_t young = young_.load(std::memory_order_relaxed) - 1;  // relaxed: own.
-  int64_t old = old_.load(std::memory_order_relaxed);  // relaxed: it only grows, so empty is certain.
+  // relaxed: it only grows, so empty is certain.
+  int64_t old = old_.load(std::memory_order_relaxed);
   if (young < old) return nullptr;
   Array& array = *array_.load(std::memory_order_relaxed);  // relaxed: own.
   if (!is_shared_) {
@@ -128,8 +130,10 @@ inline Task* FreshDeque::TakeNewest() noexcept {
 inline Task* FreshDeque::Steal() noexcept {
   int64_t old = old_.load();
   if (old >= young_.load()) return nullptr;
-  Array& array = *array_.load(std::memory_order_acquire);              // Pairs with the store in Grow.
-  Task* const task = array.At(old).load(std::memory_order_relaxed);  // relaxed: the exchange decides.
+  // Pairs with the store in Grow.
+  Array& array = *array_.load(std::memory_order_acquire);
+  // relaxed: the exchange decides.
+  Task* const task = array.At(old).load(std::memory_order_relaxed);
   return old_.compare_exchange_strong(old, old + 1) ? task : nullptr;
 }
 

@@ -4,7 +4,8 @@
 //
 //   Called from   see poller.h.
 //   Suspends      PollUntil blocks the carrier's OS thread.
-//   Cost          Poll: nothing. A sleep and a wake: one futex call on each side, the cheapest there is.
+//   Cost          Poll: nothing. A sleep and a wake: one futex call on each side, the cheapest
+//                 there is.
 
 #ifndef BOBBIN_SCHED_SRC_FUTEX_POLLER_H_
 #define BOBBIN_SCHED_SRC_FUTEX_POLLER_H_
@@ -24,7 +25,8 @@ class FutexPoller final : public Poller {
   std::string_view name() const noexcept override { return "futex"; }
 
  private:
-  // 1 from Wake until the carrier has noticed; the futex word. Written by wakers and by the carrier.
+  // 1 from Wake until the carrier has noticed; the futex word. Written by wakers and by the
+  // carrier.
   std::atomic<uint32_t> is_woken_{0};
 };
 

@@ -5,9 +5,11 @@
 //   asleep      carriers in their pollers; a count, kept by themselves
 //   the token   held by at most one carrier that was woken to search and has not found anything yet
 //
-// Rule. Whoever has work to share wakes one sleeper, unless the token is out: then somebody is already
+// Rule. Whoever has work to share wakes one sleeper, unless the token is out: then somebody is
+// already
 //       looking. A wake costs its sender microseconds, a useless one as much.
-// Rule. The carrier that was woken gives the token back when it has found something or nothing; if it found
+// Rule. The carrier that was woken gives the token back when it has found something or nothing; if
+// it found
 //       work and left more, it wakes the next one.
 //
 // Nothing is lost when a chance to share is missed: work belongs to a carrier that will run it.
@@ -42,8 +44,10 @@ class IdleCarriers {
   void GiveTokenBack() noexcept { is_token_out_.store(false); }
 
  private:
-  alignas(kCacheLineBytes) std::atomic<int> asleep_{0};  // Written by carriers as they sleep and wake.
-  std::atomic<bool> is_token_out_{false};                // Written by whoever wakes, and by the woken.
+  // Written by carriers as they sleep and wake.
+  alignas(kCacheLineBytes) std::atomic<int> asleep_{0};
+  // Written by whoever wakes, and by the woken.
+  std::atomic<bool> is_token_out_{false};
 };
 
 }  // namespace bobbin::internal

@@ -2,8 +2,9 @@
 //
 // Intake: new virtual threads that were given to a carrier from elsewhere, oldest first.
 //
-// Spawns of foreign threads and spread placements land here. The carrier moves them to its own deque when
-// it passes by; while it is busy with one long run, any idle carrier may take them instead.
+// Spawns of foreign threads and spread placements land here. The carrier moves them to its own
+// deque when it passes by; while it is busy with one long run, any idle carrier may take them
+// instead.
 //
 //   Called from   any thread.
 //   Suspends      never.
@@ -29,7 +30,8 @@ class Intake {
     task.link_ = nullptr;
     *(first_ == nullptr ? &first_ : &last_->link_) = &task;
     last_ = &task;
-    // Sequentially consistent: the first half of the handshake with a carrier that is about to sleep.
+    // Sequentially consistent: the first half of the handshake with a carrier that is about to
+    // sleep.
     count_.store(count_.load(std::memory_order_relaxed) + 1);  // relaxed: the lock guards the sum.
   }
 

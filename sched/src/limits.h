@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of sched, each with its reason.
+// Limits: the bounds of sched, each with its reason.
 
 #ifndef BOBBIN_SCHED_SRC_LIMITS_H_
 #define BOBBIN_SCHED_SRC_LIMITS_H_
@@ -12,21 +12,21 @@ namespace bobbin::internal {
 
 // A turn runs at most so many switches before the carrier looks at timers, inbox and completions...
 inline constexpr uint32_t kTurnSwitches = 64;
-// ...and adapts that number so that a turn takes about so long, for threads that run for long. Longer
-// turns delay completions; shorter ones pay a look for every few switches.
+// ...and adapts that number so that a turn takes about so long, for threads that run for long.
+// Longer turns delay completions; shorter ones pay a look for every few switches.
 inline constexpr int64_t kTurnNanoseconds = 100'000;
 
 // One of so many picks of a fresh task takes the oldest instead of the newest.
 inline constexpr uint32_t kOldestEvery = 64;
 
-// At this many fresh tasks of its own a carrier wakes a sleeping one to share them. One is not worth a
-// wake: its spawner is about to wait for it, as a rule.
+// At this many fresh tasks of its own a carrier wakes a sleeping one to share them. One is not
+// worth a wake: its spawner is about to wait for it, as a rule.
 inline constexpr size_t kShareFrom = 2;
 // How many a thief takes at once at most, besides half of what there is.
 inline constexpr size_t kStealMax = 64;
 
-// Stacks that were idle for a whole period are cold. Long enough that a load that comes in waves keeps its
-// stacks warm; not tuned.
+// Stacks that were idle for a whole period are cold. Long enough that a load that comes in waves
+// keeps its stacks warm; not tuned.
 inline constexpr int64_t kTrimPeriodNanoseconds = 5'000'000'000;
 // How many cold stacks one turn gives back: about 0.1 ms of work.
 inline constexpr size_t kTrimBatch = 128;

@@ -2,12 +2,13 @@
 //
 // Monitor: an OS thread that looks after carriers which do not come round.
 //
-// A carrier in a long run cannot share what others put on its plate. Every tick the monitor compares each
-// carrier's turn count with the last one; where it has not moved and new virtual threads wait there, an idle
-// carrier is woken to take them.
+// A carrier in a long run cannot share what others put on its plate. Every tick the monitor
+// compares each carrier's turn count with the last one; where it has not moved and new virtual
+// threads wait there, an idle carrier is woken to take them.
 //
-// It must cost an idle process nothing. After a second without any turn it sleeps without limit, and the
-// first carrier to wake wakes it, so that its wake costs somebody microseconds at most once a second.
+// It must cost an idle process nothing. After a second without any turn it sleeps without limit,
+// and the first carrier to wake wakes it, so that its wake costs somebody microseconds at most once
+// a second.
 //
 //   Called from   Start, Stop: the runtime's owner. CarrierIsBusy: carriers.
 //   Suspends      its own OS thread only.
@@ -36,8 +37,8 @@ class Monitor {
   void Stop() noexcept;
 
   void CarrierIsBusy() noexcept {
-    // Pairs, as a sequentially consistent access, with the one in Run: a carrier leaves its sleep, then
-    // reads this; the monitor sets this, then reads the carriers' states.
+    // Pairs, as a sequentially consistent access, with the one in Run: a carrier leaves its sleep,
+    // then reads this; the monitor sets this, then reads the carriers' states.
     if (__builtin_expect(word_.load() == kDozing, 0)) Rouse();
   }
 

@@ -6,8 +6,9 @@
 #include <sched.h>
 
 #include <csignal>
+#include <memory>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <bobbin/core/check.h>
@@ -39,22 +40,34 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// What the new thread is given.
+struct Start {
+  std::string name;
+  absl::AnyInvocable<void() &&> body;
+};
+
+void* Enter(void* argument) noexcept {
+  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+  pthread_setname_np(pthread_self(), start->name.c_str());
+  std::move(start->body)();
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<OsThreadHandle> OsThreadHandle::TryStart(std::string_view name,
                                                         absl::AnyInvocable<void() &&> body) {
   const SignalsBlocked blocked;
-  OsThreadHandle handle;
-  try {
-    handle.thread_ = std::thread(
-        [name = std::string(name.substr(0, kNameBytesMax)), body = std::move(body)]() mutable {
-          pthread_setname_np(pthread_self(), name.c_str());
-          std::move(body)();
-        });
-  } catch (const std::system_error& error) {
+  auto start = std::make_unique<Start>(
+      Start{std::string(name.substr(0, kNameBytesMax)), std::move(body)});
+  pthread_t thread;
+  if (const int error = pthread_create(&thread, nullptr, &Enter, start.get()); error != 0) {
     return MakeStatus(absl::StatusCode::kResourceExhausted,
-                      "start thread " + std::string(name) + ": " + error.code().message());
+                      MessageOf(ErrnoStatus(error, "start thread " + std::string(name))));
   }
+  static_cast<void>(start.release());  // The thread's now.
+  OsThreadHandle handle;
+  handle.thread_ = thread;
   return handle;
 }
 
@@ -63,6 +76,23 @@ OsThreadHandle::OsThreadHandle(std::string_view name, absl::AnyInvocable<void() 
   BOBBIN_CHECK(started.ok(), MessageOf(started.status()));
   *this = *std::move(started);
 }
+
+OsThreadHandle::OsThreadHandle(OsThreadHandle&& other) noexcept
+    : thread_(std::exchange(other.thread_, std::nullopt)) {}
+
+OsThreadHandle& OsThreadHandle::operator=(OsThreadHandle&& other) noexcept {
+  BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
+  thread_ = std::exchange(other.thread_, std::nullopt);
+  return *this;
+}
+
+OsThreadHandle::~OsThreadHandle() {
+  BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
+}
+
+void OsThreadHandle::Join() { pthread_join(*std::exchange(thread_, std::nullopt), nullptr); }
+
+void OsThreadHandle::Detach() { pthread_detach(*std::exchange(thread_, std::nullopt)); }
 
 void OsThreadHandle::PinToUsableCpu(int index) {
   cpu_set_t usable;
@@ -74,7 +104,7 @@ void OsThreadHandle::PinToUsableCpu(int index) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(cpu, &only);
-    pthread_setaffinity_np(thread_.native_handle(), sizeof(only), &only);
+    pthread_setaffinity_np(*thread_, sizeof(only), &only);
     return;
   }
 }

@@ -23,7 +23,7 @@ Runtime::Runtime(RuntimeOptions options)
 }
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
-  std::unique_ptr<Runtime> runtime(new Runtime(Uninitialized{}));
+  auto runtime = std::make_unique<Runtime>(Uninitialized{});
   runtime->core_ = std::make_unique<internal::RuntimeCore>(*runtime, std::move(options));
   BOBBIN_RETURN_IF_ERROR(runtime->core_->Start());
   return runtime;

@@ -41,11 +41,10 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
     : facade_(facade),
       options_(std::move(options)),
       carrier_count_(CarrierCount(options_.carriers)),
-      stacks_({.stack_bytes = options_.stack_bytes,
-               .force_mprotect = options_.forces_mprotect_guards}),
+      stacks_(
+          {.stack_bytes = options_.stack_bytes, .force_mprotect = options_.forces_mprotect_guards}),
       tasks_(TasksMax(options_, stacks_, carrier_count_)),
-      monitor_(*this),
-      has_reported_(carrier_count_) {
+      monitor_(*this) {
   InstallStackOverflowReport();
   for (int i = 0; i < carrier_count_; ++i) {
     auto poller = options_.poller ? options_.poller() : std::make_unique<FutexPoller>();
@@ -58,17 +57,19 @@ RuntimeCore::~RuntimeCore() {
 }
 
 absl::Status RuntimeCore::Start() {
+  unreported_.Add(carrier_count_);
   for (int i = 0; i < carrier_count_; ++i) {
     threads_.emplace_back(fmt::format("carrier-{}", i), [this, i] { carrier(i).Run(); });
     if (options_.pins_carriers) threads_.back().PinToUsableCpu(i);
   }
-  has_reported_.wait();
+  const CancelShield shield;
+  BOBBIN_CHECK(unreported_.Wait().ok(), "nothing ends a shielded wait but its notify");
   absl::Status status;
   {
     SpinLockHolder hold(start_lock_);
     status = start_status_;
   }
-  may_go_on_.count_down();
+  may_go_on_.Set();
   if (!status.ok()) {
     for (OsThreadHandle& thread : threads_) thread.Join();
     threads_.clear();
@@ -85,8 +86,8 @@ bool RuntimeCore::CarrierStarted(absl::Status status) noexcept {
     SpinLockHolder hold(start_lock_);
     start_status_.Update(std::move(status));
   }
-  has_reported_.count_down();
-  may_go_on_.wait();
+  unreported_.Done();
+  BOBBIN_CHECK(may_go_on_.Wait().ok(), "nobody asks a carrier to stop");
   SpinLockHolder hold(start_lock_);
   return start_status_.ok();
 }
@@ -252,7 +253,8 @@ std::string RuntimeCore::DumpText() {
   std::string text = fmt::format("{} virtual threads on {} carriers\n", Live(), carrier_count_);
   tasks_.ForEach([&](const Task& task) {
     if (!task.IsLive()) return;
-    text += fmt::format("  {} \"{}\": {}\n", task.id(), task.name(), PhaseName(task.state().phase()));
+    text +=
+        fmt::format("  {} \"{}\": {}\n", task.id(), task.name(), PhaseName(task.state().phase()));
   });
   return text;
 }

@@ -2,14 +2,15 @@
 //
 // RuntimeCore: what a Runtime is made of - its carriers, its descriptors and stacks, its end.
 //
-// Counting without a shared counter. Each carrier counts the virtual threads that were launched there and
-// those that ended there; foreign threads share one more counter. To find out whether none is left, read all
-// "ended" first, then all "launched": both only grow, and nothing ends before it was launched, so equal sums
-// mean that at the moment between the two readings nothing was alive.
+// Counting without a shared counter. Each carrier counts the virtual threads that were launched
+// there and those that ended there; foreign threads share one more counter. To find out whether
+// none is left, read all "ended" first, then all "launched": both only grow, and nothing ends
+// before it was launched, so equal sums mean that at the moment between the two readings nothing
+// was alive.
 //
-// Why the end is not missed. AwaitIdle sets a flag, then looks. A carrier looks at the flag after it has
-// announced that it sleeps, which comes after its last "ended". With the announcement a read-modify-write
-// and the flag sequentially consistent, at least one side sees the other.
+// Why the end is not missed. AwaitIdle sets a flag, then looks. A carrier looks at the flag after
+// it has announced that it sleeps, which comes after its last "ended". With the announcement a
+// read-modify-write and the flag sequentially consistent, at least one side sees the other.
 //
 //   Called from   as each member says.
 //   Suspends      AwaitIdle and Shutdown block the calling OS thread.
@@ -20,7 +21,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <latch>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,12 +29,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 
+#include <bobbin/core/event.h>
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/stack_cache.h>
 #include <bobbin/core/internal/task_cache.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/core/mutex.h>
+#include <bobbin/core/wait_group.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
 
@@ -72,7 +74,8 @@ class RuntimeCore {
   int carrier_count() const noexcept { return carrier_count_; }
   Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
 
-  // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the limit.
+  // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the
+  // limit.
   Task* NewTask(std::string_view name);
   void Launch(Task& task, Placement placement) noexcept;
   // Wakes one sleeping carrier to look for work, unless one is looking already.
@@ -84,12 +87,14 @@ class RuntimeCore {
 
   // --- Carriers.
 
-  // Tells how the poller's start went and waits for the others; true: go on.
+  // Tells how the poller's start went and waits for the others; true: go on. Called before the OS
+  // thread is bound, so that it may wait like any other.
   bool CarrierStarted(absl::Status status) noexcept;
   // It has announced that it sleeps, and is awake again.
   void CarrierIsIdle() noexcept;
   void CarrierIsBusy() noexcept { monitor_.CarrierIsBusy(); }
-  void CountWake() noexcept { wakes_.fetch_add(1, std::memory_order_relaxed); }  // relaxed: a count.
+  // relaxed: a count.
+  void CountWake() noexcept { wakes_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   // The calling thread's carrier, if it is one of this runtime's.
@@ -113,8 +118,8 @@ class RuntimeCore {
   std::atomic<uint64_t> wakes_{0};             // Counted by whoever wakes a carrier.
 
   // Start.
-  std::latch has_reported_;
-  std::latch may_go_on_{1};
+  WaitGroup unreported_;
+  Event may_go_on_;
   SpinLock start_lock_;
   absl::Status start_status_ ABSL_GUARDED_BY(start_lock_);
 

@@ -51,10 +51,12 @@ void Launch(Runtime& runtime, Task& task, Placement placement) noexcept {
 }
 
 absl::Status TooManyVirtualThreads(Runtime& runtime) {
-  std::string message = "spawn: the limit of " + std::to_string(runtime.core().tasks().tasks_max()) +
+  std::string message = "spawn: the limit of " +
+                        std::to_string(runtime.core().tasks().tasks_max()) +
                         " live virtual threads is reached";
   if (runtime.core().stacks_are_limited()) {
-    message += " (each guard page splits a mapping here: raise vm.max_map_count, or use kernel 6.13)";
+    message +=
+        " (each guard page splits a mapping here: raise vm.max_map_count, or use kernel 6.13)";
   }
   return MakeStatus(absl::StatusCode::kResourceExhausted, message);
 }

@@ -27,7 +27,8 @@ void TimerWheel::Add(TimerNode& node) noexcept {
   const int64_t rounded = (node.deadline >> kTickBits) +
                           ((node.deadline & ((int64_t{1} << kTickBits) - 1)) != 0 ? 1 : 0);
   int64_t due = std::max(rounded, tick_ + 1);
-  // The last level is a circle; what lies beyond waits in its farthest slot and is looked at again there.
+  // The last level is a circle; what lies beyond waits in its farthest slot and is looked at again
+  // there.
   constexpr int kLastShift = kLevelBits * (kLevels - 1);
   due = std::min(due, tick_ + (int64_t{kSlots - 2} << kLastShift));
   const auto differing = static_cast<uint64_t>(due ^ tick_);
@@ -54,7 +55,8 @@ void TimerWheel::Remove(TimerNode& node) noexcept {
 }
 
 bool TimerWheel::FindNext(Next& next) const noexcept {
-  // A lower level is always reached before a higher one: it covers what is left of the present slot there.
+  // A lower level is always reached before a higher one: it covers what is left of the present slot
+  // there.
   for (int level = 0; level < kLevels; ++level) {
     const uint64_t occupied = occupied_[static_cast<size_t>(level)];
     if (occupied == 0) continue;

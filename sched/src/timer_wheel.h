@@ -2,18 +2,20 @@
 //
 // TimerWheel: the deadlines of one carrier, to the tick. TimerHeap: the few that want better.
 //
-// The wheel has six levels of 64 slots. A slot of level 0 is one tick (2^20 ns, about a millisecond); a
-// slot of level n covers 64^n ticks. A deadline goes to the level at which its tick first differs from the
-// present one, and moves down a level each time the wheel reaches its slot. Arming and disarming are a list
-// operation; a 64-bit word for each level says which slots are occupied, so that the next one is found without
-// a search. Deadlines round up: nothing expires early. Most timers here are deadlines of operations that
-// end in time, so disarming must be as cheap as arming.
+// The wheel has six levels of 64 slots. A slot of level 0 is one tick (2^20 ns, about a
+// millisecond); a slot of level n covers 64^n ticks. A deadline goes to the level at which its tick
+// first differs from the present one, and moves down a level each time the wheel reaches its slot.
+// Arming and disarming are a list operation; a 64-bit word for each level says which slots are
+// occupied, so that the next one is found without a search. Deadlines round up: nothing expires
+// early. Most timers here are deadlines of operations that end in time, so disarming must be as
+// cheap as arming.
 //
 // After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (SOSP 1987).
 //
 //   Called from   the carrier.
 //   Suspends      never.
-//   Cost          Wheel: a few ns to arm, to disarm, to expire. Heap: logarithmic, to the nanosecond.
+//   Cost          Wheel: a few ns to arm, to disarm, to expire. Heap: logarithmic, to the
+//                 nanosecond.
 
 #ifndef BOBBIN_SCHED_SRC_TIMER_WHEEL_H_
 #define BOBBIN_SCHED_SRC_TIMER_WHEEL_H_
@@ -43,8 +45,8 @@ class TimerWheel {
   // A node whose time has come by `now`, taken out; null when there is none left. Call until null.
   TimerNode* PopExpired(int64_t now_nanoseconds) noexcept;
 
-  // When to look again: never later than the next expiry, and no earlier than needed but for deadlines
-  // far away, which are looked at when they move down a level. kNever when empty.
+  // When to look again: never later than the next expiry, and no earlier than needed but for
+  // deadlines far away, which are looked at when they move down a level. kNever when empty.
   int64_t NextWake() const noexcept;
   size_t size() const noexcept { return size_; }
 

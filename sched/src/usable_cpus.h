@@ -2,8 +2,8 @@
 //
 // UsableCpus: how many CPUs a process may keep busy - its affinity mask, and its cgroup's quota.
 //
-// A process in a container sees all CPUs of its host and may use a fraction; with a carrier for each, the
-// kernel would stop them all for most of every period.
+// A process in a container sees all CPUs of its host and may use a fraction; with a carrier for
+// each, the kernel would stop them all for most of every period.
 //
 //   Called from   any thread that may read files.
 //   Suspends      never.
@@ -15,8 +15,8 @@
 
 namespace bobbin::internal {
 
-// The quota in CPUs, rounded up, of the cgroup this process is in and of those above it; 0: none. Reads
-// below `root`, which is empty but in tests.
+// The quota in CPUs, rounded up, of the cgroup this process is in and of those above it; 0: none.
+// Reads below `root`, which is empty but in tests.
 int CgroupCpuQuota(const std::string& root);
 
 // The smaller of the two, at least one; a quota of 0 counts as none.

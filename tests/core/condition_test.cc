@@ -234,6 +234,27 @@ BOBBIN_TEST(ConditionTest, DeadlineAndNotifyRaceNeverLosesANotify) {
   }
 }
 
+// SCHED-13: a notify that comes right after the mutex was given up finds the waiter in the queue.
+BOBBIN_FOREIGN_TEST(ConditionTest, NoNotifyIsMissedByAThreadThatBeginsToWait) {
+  const int rounds = Rounds(10'000);
+  Mutex mutex;
+  Condition changed;
+  int turn = 0;
+  const auto play = [&](int own_turn, Random own) {
+    for (int round = 0; round < rounds; ++round) {
+      const MutexLock lock(mutex);
+      ASSERT_OK(changed.WaitUntil(mutex, Deadline::After(std::chrono::seconds(10)),
+                                  [&] { return turn == own_turn; }));
+      Spin(own.Below(100));
+      turn = 1 - own_turn;
+      changed.NotifyOne();
+    }
+  };
+  Crew crew(runtime());
+  crew.Start(Kind::kVirtual, [&, own = random().Fork()] { play(0, own); });
+  crew.Start(Kind::kForeign, [&, own = random().Fork()] { play(1, own); });
+}
+
 // SCHED-12: a notify does not touch what it has let somebody destroy.
 BOBBIN_FOREIGN_TEST(ConditionTest, WhoIsNotifiedMayDestroyIt) {
   struct Shared {

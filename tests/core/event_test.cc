@@ -142,6 +142,27 @@ BOBBIN_TEST(EventTest, DeadlineAndSetRaceEndsEachWaitOnce) {
   }
 }
 
+// SCHED-13: between a waiter's first look and its place in the queue there is no gap to fall into.
+BOBBIN_FOREIGN_TEST(EventTest, NoSetIsMissedByAThreadThatBeginsToWait) {
+  const int rounds = Rounds(10'000);
+  std::atomic<Event*> current{nullptr};
+  VirtualThread setter = runtime().Spawn([&, own = random().Fork()]() mutable {
+    for (int round = 0; round < rounds; ++round) {
+      Event* event = nullptr;
+      AwaitTrue([&] { return (event = current.exchange(nullptr)) != nullptr; });
+      Spin(own.Below(300));
+      event->Set();
+    }
+  });
+  for (int round = 0; round < rounds; ++round) {
+    Event event;
+    current = &event;
+    Spin(random().Below(300));
+    ASSERT_OK(event.WaitUntil(Deadline::After(std::chrono::seconds(10))));
+  }
+  ASSERT_OK(setter.Join());
+}
+
 // SCHED-12: Set does not touch what it has let somebody destroy, be it through Wait or through
 // IsSet.
 BOBBIN_FOREIGN_TEST(EventTest, WhoSeesItSetMayDestroyIt) {

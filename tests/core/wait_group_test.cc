@@ -143,6 +143,27 @@ BOBBIN_TEST(WaitGroupTest, DeadlineAndLastDoneRaceEndsEachWaitOnce) {
   }
 }
 
+// SCHED-13: between a waiter's first look and its place in the queue there is no gap to fall into.
+BOBBIN_FOREIGN_TEST(WaitGroupTest, NoDoneIsMissedByAThreadThatBeginsToWait) {
+  const int rounds = Rounds(10'000);
+  WaitGroup parts;
+  std::atomic<int> begun{0};
+  VirtualThread other = runtime().Spawn([&, own = random().Fork()]() mutable {
+    for (int round = 1; round <= rounds; ++round) {
+      AwaitTrue([&] { return begun == round; });
+      Spin(own.Below(300));
+      parts.Done();
+    }
+  });
+  for (int round = 1; round <= rounds; ++round) {
+    parts.Add();
+    begun = round;
+    Spin(random().Below(300));
+    ASSERT_OK(parts.WaitUntil(Deadline::After(std::chrono::seconds(10))));
+  }
+  ASSERT_OK(other.Join());
+}
+
 // SCHED-12: Done does not touch what it has let somebody destroy.
 BOBBIN_FOREIGN_TEST(WaitGroupTest, WhoHasWaitedMayDestroyIt) {
   const int rounds = Rounds(1000);

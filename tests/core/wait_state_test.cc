@@ -15,6 +15,7 @@
 
 #include "tests/support/bobbin_test.h"
 #include "tests/support/os_threads.h"
+#include "tests/support/thread_probe.h"
 
 namespace bobbin::test {
 namespace {
@@ -207,9 +208,7 @@ BOBBIN_TEST(WaitStateTest, TwoThreadsWakeEachOtherWithoutAPause) {
         ASSERT_EQ(running[i].fetch_add(1), 0);
         running[i].fetch_sub(1);
         ASSERT_OK(turn[i].Acquire());
-        for (uint64_t spin = own.Below(64); spin > 0; --spin) {
-          std::atomic_signal_fence(std::memory_order_seq_cst);
-        }
+        Spin(own.Below(64));
         turn[1 - i].Release();
       }
     });

@@ -30,6 +30,7 @@
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
 
+#include "db/src/sqlite_connection.h"
 #include "tests/support/bobbin_test.h"
 #include "tests/support/os_threads.h"
 #include "tests/support/sanitizers.h"
@@ -946,7 +947,27 @@ BOBBIN_TEST(SqliteTest, AMovedDatabaseWorks) {
   EXPECT_OK(second.Execute("insert into t values (1)"));
 }
 
-TEST(SqliteDeathTest, AsAbortsWithThePlaceOfTheMismatch) {
+// The threads of other tests must not be there when the dying one is forked.
+class SqliteDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(SqliteDeathTest, ASessionOnACarrierAborts) {
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1});
+        const SqliteOptions options{.path = ":memory:"};
+        internal::SqliteConnection connection(options, internal::SqliteRole::kWriter);
+        EXPECT_OK(runtime
+                      .Spawn({.name = "careless"},
+                             [&] { const internal::SqliteSession session(connection); })
+                      .Join());
+      },
+      "SQLite blocks the OS thread.*virtual thread \"careless\"");
+}
+
+TEST_F(SqliteDeathTest, AsAbortsWithThePlaceOfTheMismatch) {
   EXPECT_DEATH(
       {
         Sqlite db = MustOpen({.path = ":memory:"});

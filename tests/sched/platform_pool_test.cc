@@ -668,7 +668,13 @@ BOBBIN_TEST(PlatformPoolTest, ValuesOfAThreadEndWithIt) {
 
 // --- Misuse.
 
-TEST(PlatformPoolDeathTest, ABodyOfSubmitThatThrowsEndsTheProcess) {
+// The threads of other tests must not be there when the dying one is forked.
+class PlatformPoolDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(PlatformPoolDeathTest, ABodyOfSubmitThatThrowsEndsTheProcess) {
   EXPECT_DEATH(
       {
         PlatformPool pool;
@@ -678,7 +684,7 @@ TEST(PlatformPoolDeathTest, ABodyOfSubmitThatThrowsEndsTheProcess) {
       "lost");
 }
 
-TEST(PlatformPoolDeathTest, ShuttingDownFromAnOwnThreadAborts) {
+TEST_F(PlatformPoolDeathTest, ShuttingDownFromAnOwnThreadAborts) {
   EXPECT_DEATH(
       {
         PlatformPool pool;
@@ -687,7 +693,7 @@ TEST(PlatformPoolDeathTest, ShuttingDownFromAnOwnThreadAborts) {
       "shut down by one of its own threads");
 }
 
-TEST(PlatformPoolDeathTest, OptionsAreChecked) {
+TEST_F(PlatformPoolDeathTest, OptionsAreChecked) {
   EXPECT_DEATH(PlatformPool({.threads = 0}), "at least one thread");
   EXPECT_DEATH(PlatformPool({.threads = 3, .threads_max = 2}), "smaller than threads");
   EXPECT_DEATH(PlatformPool({.threads = PlatformPool::kThreadsMax + 1}), "too many");

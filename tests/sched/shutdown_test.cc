@@ -113,9 +113,9 @@ TEST(ShutdownTest, WhatCancelledThreadsSpawnEndsToo) {
 }
 
 TEST(ShutdownTest, WhoDoesNotEndIsNamedAndTheBudgetIsKept) {
-  // Both outlive the runtime: its carriers are abandoned.
+  // Abandoned carriers go on using them.
   static Mutex held;
-  auto* const runtime = new Runtime({.carriers = 2, .shutdown_budget = milliseconds(100)});
+  static auto* const runtime = new Runtime({.carriers = 2, .shutdown_budget = milliseconds(100)});
   std::atomic<bool> is_stuck{false};
   held.lock();
   runtime
@@ -137,7 +137,7 @@ TEST(ShutdownTest, WhoDoesNotEndIsNamedAndTheBudgetIsKept) {
 }
 
 TEST(ShutdownTest, ALoopThatSwallowsTheRequestIsNamed) {
-  auto* const runtime = new Runtime({.carriers = 1, .shutdown_budget = milliseconds(100)});
+  static auto* const runtime = new Runtime({.carriers = 1, .shutdown_budget = milliseconds(100)});
   runtime
       ->Spawn({.name = "deaf"},
               [] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ThreadProbe: lets a test wait until a thread waits - for the state, not for time. AwaitTrue: the
-// same for any condition.
+// same for any condition. Spin: lets two threads meet a little earlier or later.
 //
 //   Called from   Attach: the thread that is watched, right before the wait. The rest: any thread.
 //   Suspends      AwaitParked and AwaitTrue let others run until it is so.
@@ -15,6 +15,7 @@
 #define BOBBIN_TESTS_SUPPORT_THREAD_PROBE_H_
 
 #include <atomic>
+#include <cstdint>
 
 #include <sched.h>
 
@@ -31,6 +32,11 @@ void AwaitTrue(Condition condition) {
     // The one that is awaited may be on another carrier, which needs this CPU.
     if (looks % 64 == 0) sched_yield();
   }
+}
+
+// Some nanoseconds a turn.
+inline void Spin(uint64_t turns) {
+  for (; turns > 0; --turns) std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 class ThreadProbe {

@@ -2,17 +2,18 @@
 //
 // CancelShield: a stretch of work that must not be cut short.
 //
-// Cancellation is a request and a state: after it, every wait of the thread answers CANCELLED at once.
-// Inside a shield the thread does not see the request, nor any deadline set outside; a DeadlineScope
-// begun inside still counts. When the shield ends, the next wait sees what was hidden.
+// Cancellation is a request and a state: after it, every wait of the thread answers CANCELLED at
+// once. Inside a shield the thread does not see the request, nor any deadline set outside; a
+// DeadlineScope begun inside still counts. When the shield ends, the next wait sees what was
+// hidden.
 //
 //   Called from   any thread; a shield must end on the thread that began it, innermost first.
 //   Suspends      never.
 //   Cost          a few loads and stores.
 //
 // Example:
-//   bobbin::CancelShield shield;                                       // Closing must not be cut short,
-//   bobbin::DeadlineScope at_most(std::chrono::milliseconds(500));     // but it must not hang either.
+//   bobbin::CancelShield shield;              // Closing must not be cut short,
+//   bobbin::DeadlineScope at_most(500ms);     // but it must not hang either.
 //   result.Update(journal.Close());
 
 #ifndef BOBBIN_CORE_CANCEL_H_
@@ -35,8 +36,8 @@ class CancelShield {
   internal::TimerNode* outer_;
 };
 
-// What the next wait of the calling thread would answer: OK, CANCELLED or DEADLINE_EXCEEDED. For loops
-// that compute without waiting.
+// What the next wait of the calling thread would answer: OK, CANCELLED or DEADLINE_EXCEEDED. For
+// loops that compute without waiting.
 absl::Status CheckStop();
 
 }  // namespace bobbin

@@ -2,10 +2,10 @@
 //
 // Checks: a broken promise ends the process, with a message that names the thread.
 //
-// BOBBIN_CHECK is always on and guards what a caller could get wrong and every state from which going
-// on would corrupt memory. BOBBIN_DCHECK is on in debug and sanitizer builds only: it stands where a
-// check costs more than a compare, or sits on the switch path. Neither is for operating errors (a full
-// queue, a reset peer): those are absl::Status values.
+// BOBBIN_CHECK is always on and guards what a caller could get wrong and every state from which
+// going on would corrupt memory. BOBBIN_DCHECK is on in debug and sanitizer builds only: it stands
+// where a check costs more than a compare, or sits on the switch path. Neither is for operating
+// errors (a full queue, a reset peer): those are absl::Status values.
 //
 //   Called from   any thread, also on a signal's stack.
 //   Suspends      never.

@@ -2,8 +2,8 @@
 //
 // MonotonicTime: a point on the clock that never steps, in nanoseconds.
 //
-// Deadlines, timers and measurements use it. Wall time (what a calendar shows) is a different thing and
-// is always passed in by whoever needs it.
+// Deadlines, timers and measurements use it. Wall time (what a calendar shows) is a different thing
+// and is always passed in by whoever needs it.
 //
 //   Called from   any thread.
 //   Suspends      never.

@@ -2,16 +2,16 @@
 //
 // Deadline: a point in time, or never. DeadlineScope: every wait inside ends by then.
 //
-// A scope covers all waits that the thread makes while it stands, however deep in other people's code.
-// Scopes nest and only shorten: an inner scope that is later than the outer one changes nothing. Once
-// the deadline has passed, every further wait in the scope answers DEADLINE_EXCEEDED at once, until the
-// scope ends. A CancelShield inside hides the deadline, too.
+// A scope covers all waits that the thread makes while it stands, however deep in other people's
+// code. Scopes nest and only shorten: an inner scope that is later than the outer one changes
+// nothing. Once the deadline has passed, every further wait in the scope answers DEADLINE_EXCEEDED
+// at once, until the scope ends. A CancelShield inside hides the deadline, too.
 //
 //   Called from   any thread; a scope must end on the thread that began it, innermost first.
 //   Suspends      never; it bounds the waits of others.
 //   Cancellation  independent of it.
-//   Cost          a scope: a few stores. The one timer it owns is armed at the first wait that really
-//                 suspends, and disarmed when the scope ends; waits inside arm nothing.
+//   Cost          a scope: a few stores. The one timer it owns is armed at the first wait that
+//                 really suspends, and disarmed when the scope ends; waits inside arm nothing.
 //
 // Example:
 //   bobbin::DeadlineScope scope(std::chrono::seconds(2));

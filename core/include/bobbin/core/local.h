@@ -3,8 +3,8 @@
 // VthreadLocal: one value for each thread, virtual or not; what thread_local would have meant.
 //
 // A value is made at the thread's first use of it and destroyed when the thread ends, the last made
-// first. A `thread_local` variable belongs to the carrier instead, and is shared by all virtual threads
-// there.
+// first. A `thread_local` variable belongs to the carrier instead, and is shared by all virtual
+// threads there.
 //
 //   Called from   any thread.
 //   Suspends      never; a value's constructor and destructor may.
@@ -35,8 +35,8 @@ class VthreadLocal {
   VthreadLocal(const VthreadLocal&) = delete;
   VthreadLocal& operator=(const VthreadLocal&) = delete;
 
-  // The calling thread's value, value-initialised at first use. Do not keep the reference for another
-  // thread.
+  // The calling thread's value, value-initialised at first use. Do not keep the reference for
+  // another thread.
   T& Get() {
     if (void* const found = internal::FindLocal(this)) return *static_cast<T*>(found);
     auto made = std::make_unique<T>();

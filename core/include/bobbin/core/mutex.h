@@ -6,12 +6,14 @@
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      lock and LockUntil, while another thread holds it.
-//   Cancellation  lock ignores it. LockUntil returns CANCELLED or DEADLINE_EXCEEDED and holds nothing.
-//   Order         First come, first served: unlock hands the mutex to the one who waits longest, so that
-//                 nobody can overtake the queue.
+//   Cancellation  lock ignores it. LockUntil returns CANCELLED or DEADLINE_EXCEEDED and holds
+//                 nothing.
+//   Order         First come, first served: unlock hands the mutex to the one who waits longest, so
+//                 that nobody can overtake the queue.
 //   Memory        An unlock happens before the lock that follows it.
-//   Lifetime      May be destroyed by its last holder, right after lock returned: an unlock does not touch
-//                 it once another thread can have it. Destroying it while it is held aborts.
+//   Lifetime      May be destroyed by its last holder, right after lock returned: an unlock does
+//                 not touch it once another thread can have it. Destroying it while it is held
+//                 aborts.
 //   Cost          Uncontended: one compare-exchange each way. Contended: a second one and a park.
 //
 // Locking a mutex that the thread holds, and unlocking one that it does not, abort.
@@ -80,7 +82,8 @@ class ABSL_LOCKABLE Mutex {
   // Takes the mutex and returns true, or joins the queue.
   bool TakeOrQueue(internal::Waiter& waiter, internal::Phase phase);
 
-  // States: 0 (free); owner; owner with waiters. A free mutex has no waiters, for unlock hands it over.
+  // States: 0 (free); owner; owner with waiters. A free mutex has no waiters, for unlock hands it
+  // over.
   internal::WordLock<Word, kQueueLocked> word_{0};
   internal::WaitQueue waiters_;  // Guarded by the lock in word_.
 };

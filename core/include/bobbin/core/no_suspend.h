@@ -3,8 +3,8 @@
 // NoSuspendScope: inside it, suspending is a bug.
 //
 // For stretches in which something is held that belongs to the OS thread (a C library's lock, an
-// OpenSSL error queue) or in which a reference to a thread-local must stay good. A wait inside aborts
-// with a message that names the thread.
+// OpenSSL error queue) or in which a reference to a thread-local must stay good. A wait inside
+// aborts with a message that names the thread.
 //
 //   Called from   any thread; must end on the thread that began it.
 //   Suspends      never, and nothing inside may.

@@ -28,12 +28,12 @@ std::string_view RoleName(Role role);
 // The role of the calling thread.
 Role CurrentRole();
 
-// The calling thread as a person would name it: `virtual thread "acceptor" (id 7)`, `platform thread
-// "sqlite-1"`. For messages; allocates.
+// The calling thread as a person would name it: `virtual thread "acceptor" (id 7)`, `platform
+// thread "sqlite-1"`. For messages; allocates.
 std::string DescribeCurrentThread();
 
-// Aborts, naming `operation` and the thread, when the caller is a virtual thread or a carrier: such a
-// call would stop everything else on that carrier. Wrappers of blocking calls begin with it.
+// Aborts, naming `operation` and the thread, when the caller is a virtual thread or a carrier: such
+// a call would stop everything else on that carrier. Wrappers of blocking calls begin with it.
 void CheckMayBlock(std::string_view operation);
 
 }  // namespace bobbin

@@ -13,9 +13,9 @@
 //   Order         First come, first served. A large request at the head holds back the small ones
 //                 behind it, so that it cannot starve; when it gives up, those that fit go on.
 //   Memory        A Release happens before the Acquire that it lets through.
-//   Lifetime      May be destroyed by a thread that an acquire let through, if no other thread is in
-//                 one: a Release does not touch it once others can have its permits. Destroying it
-//                 with waiters aborts.
+//   Lifetime      May be destroyed by a thread that an acquire let through, if no other thread is
+//                 in one: a Release does not touch it once others can have its permits. Destroying
+//                 it with waiters aborts.
 //   Cost          Uncontended: one compare-exchange each way. Contended: a spin lock and a park.
 //
 // Example:

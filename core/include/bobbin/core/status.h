@@ -2,8 +2,9 @@
 //
 // Status: the two propagation macros, errno as a status, and a look at a status's text.
 //
-// Everything that can go wrong in operation, cancellation and deadlines included, is an absl::Status
-// or absl::StatusOr. Messages read `operation object: cause`, in lower case, without a full stop.
+// Everything that can go wrong in operation, cancellation and deadlines included, is an
+// absl::Status or absl::StatusOr. Messages read `operation object: cause`, in lower case, without a
+// full stop.
 //
 //   Called from   any thread.
 //   Suspends      never.
@@ -42,16 +43,16 @@ inline std::string_view MessageOf(const absl::Status& status) {
 #define BOBBIN_STATUS_CONCAT_INNER(a, b) a##b
 #define BOBBIN_STATUS_CONCAT(a, b) BOBBIN_STATUS_CONCAT_INNER(a, b)
 
-// Returns the status of `expression` from the enclosing function unless it is OK. The expression may
-// hold a lambda that uses the macro itself.
+// Returns the status of `expression` from the enclosing function unless it is OK. The expression
+// may hold a lambda that uses the macro itself.
 #define BOBBIN_RETURN_IF_ERROR(expression) \
   BOBBIN_RETURN_IF_ERROR_INNER(BOBBIN_STATUS_CONCAT(bobbin_status_, __LINE__), expression)
 #define BOBBIN_RETURN_IF_ERROR_INNER(holder, expression)                \
   if (absl::Status holder = (expression); !holder.ok()) /* NOLINT */ \
   return holder
 
-// Evaluates `expression` (a StatusOr); returns its status from the enclosing function unless it is OK,
-// else moves its value into `target`, which may be a declaration.
+// Evaluates `expression` (a StatusOr); returns its status from the enclosing function unless it is
+// OK, else moves its value into `target`, which may be a declaration.
 #define BOBBIN_ASSIGN_OR_RETURN(target, expression) \
   BOBBIN_ASSIGN_OR_RETURN_INNER(BOBBIN_STATUS_CONCAT(bobbin_or_, __LINE__), target, expression)
 #define BOBBIN_ASSIGN_OR_RETURN_INNER(holder, target, expression) \

@@ -7,10 +7,11 @@
 //
 //   Called from   any thread; one at a time.
 //   Suspends      Join, until the thread has ended; the destructor likewise.
-//   Cancellation  Join returns CANCELLED or DEADLINE_EXCEEDED when the *caller* is to stop: the thread goes
-//                 on, and is_joinable() stays true. The destructor ignores the caller's.
-//   Errors        Join returns the body's status and rethrows the body's exception. The destructor drops
-//                 both. An exception out of a detached thread ends the process.
+//   Cancellation  Join returns CANCELLED or DEADLINE_EXCEEDED when the *caller* is to stop: the
+//                 thread goes on, and is_joinable() stays true. The destructor ignores the
+//                 caller's.
+//   Errors        Join returns the body's status and rethrows the body's exception. The destructor
+//                 drops both. An exception out of a detached thread ends the process.
 //   Cost          Join of an ended thread: a load. Of a running one: a park.
 //
 // Example:
@@ -43,14 +44,15 @@ class [[nodiscard]] VirtualThread {
     if (task_ != nullptr) CancelAndJoin();
   }
 
-  // Waits for the end; returns or rethrows what the body ended with. Afterwards the handle is empty.
-  // REQUIRES: is_joinable(), and the caller is not the thread itself.
+  // Waits for the end; returns or rethrows what the body ended with. Afterwards the handle is
+  // empty. REQUIRES: is_joinable(), and the caller is not the thread itself.
   absl::Status Join();
 
   // Asks the thread to stop: its waits answer CANCELLED from now on. REQUIRES: is_joinable().
   void Cancel();
 
-  // Lets the thread live on its own; the runtime still waits for it at its end. REQUIRES: is_joinable().
+  // Lets the thread live on its own; the runtime still waits for it at its end. REQUIRES:
+  // is_joinable().
   void Detach() &&;
 
   // Whether it holds a thread that has not been joined.

@@ -2,13 +2,13 @@
 //
 // Poller: where a carrier sleeps, and how it is woken.
 //
-// One object a carrier. A runtime without I/O sleeps on a futex; bobbin::io brings pollers that sleep in
-// the kernel's completion or readiness interface. Start, Poll and Stop run on the carrier's own OS thread
-// and own stack; Wake comes from any thread.
+// One object a carrier. A runtime without I/O sleeps on a futex; bobbin::io brings pollers that
+// sleep in the kernel's completion or readiness interface. Start, Poll and Stop run on the
+// carrier's own OS thread and own stack; Wake comes from any thread.
 //
-// Wakes are levels, not edges: a Wake that comes before the Poll it is meant for makes that Poll return
-// at once. The carrier calls for a Wake only when it has announced that it sleeps, so a poller need not
-// suppress needless ones.
+// Wakes are levels, not edges: a Wake that comes before the Poll it is meant for makes that Poll
+// return at once. The carrier calls for a Wake only when it has announced that it sleeps, so a
+// poller need not suppress needless ones.
 //
 //   Called from   as above.
 //   Suspends      Poll blocks the OS thread, if it is told to wait.
@@ -31,8 +31,8 @@ class Poller {
  public:
   virtual ~Poller() = default;
 
-  // Called once on the carrier's OS thread, before anything else there. A failure stops the runtime's
-  // start with this status.
+  // Called once on the carrier's OS thread, before anything else there. A failure stops the
+  // runtime's start with this status.
   virtual absl::Status Start() { return absl::OkStatus(); }
 
   // Submits what was prepared, collects what has completed and makes those threads ready, without
@@ -48,8 +48,8 @@ class Poller {
   // How many operations are in the kernel's hands; the carrier does not end while there are any.
   virtual size_t in_flight() const noexcept { return 0; }
 
-  // Asks the kernel to give up all of them. Called on the carrier at shutdown, once all virtual threads
-  // have ended.
+  // Asks the kernel to give up all of them. Called on the carrier at shutdown, once all virtual
+  // threads have ended.
   virtual void CancelAll() noexcept {}
 
   // Called last on the carrier's OS thread.

@@ -2,16 +2,16 @@
 //
 // Runtime: the carriers of a process, and what runs on them. Run: a whole program on one.
 //
-// Several runtimes may live side by side or one after another; none keeps state outside itself. Idle
-// carriers sleep and use no CPU.
+// Several runtimes may live side by side or one after another; none keeps state outside itself.
+// Idle carriers sleep and use no CPU.
 //
-//   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads (not from
-//                 virtual threads of the same runtime). Statistics: any thread.
+//   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads
+//                 (not from virtual threads of the same runtime). Statistics: any thread.
 //   Suspends      Shutdown and the destructor block until the carriers have ended.
 //   Cancellation  Shutdown cancels every virtual thread that is left.
 //   Errors        Create returns why the poller could not start. The constructor aborts there.
-//   Cost          A runtime is a handful of OS threads: one a carrier, and a monitor that sleeps while
-//                 the carriers do.
+//   Cost          A runtime is a handful of OS threads: one a carrier, and a monitor that sleeps
+//                 while the carriers do.
 //
 // Example:
 //   int main() { return bobbin::Run(Serve, {.poller = bobbin::io::UringPoller()}); }
@@ -75,6 +75,8 @@ struct RuntimeStatistics {
 };
 
 class Runtime {
+  struct Uninitialized {};
+
  public:
   // Starts the carriers. Aborts with the reason when a poller cannot start.
   explicit Runtime(RuntimeOptions options = {});
@@ -101,9 +103,10 @@ class Runtime {
   // Waits until no virtual thread is left.
   void AwaitIdle();
 
-  // Cancels every virtual thread, waits for their end within the budget and stops the carriers. OK when
-  // nothing was left; DEADLINE_EXCEEDED, naming who would not end, otherwise: their carriers are then
-  // abandoned, and the process should exit. Called again, it returns the first call's result.
+  // Cancels every virtual thread, waits for their end within the budget and stops the carriers. OK
+  // when nothing was left; DEADLINE_EXCEEDED, naming who would not end, otherwise: their carriers
+  // are then abandoned, and the process should exit. Called again, it returns the first call's
+  // result.
   absl::Status Shutdown();
 
   int carriers() const;
@@ -114,18 +117,20 @@ class Runtime {
 
   internal::RuntimeCore& core() { return *core_; }
   const internal::RuntimeCore& core() const { return *core_; }
+  // For Create, which alone can name the argument.
+  explicit Runtime(Uninitialized);
 
  private:
-  struct Uninitialized {};
-  explicit Runtime(Uninitialized);
   std::unique_ptr<internal::RuntimeCore> core_;
 };
 
-// Runs `main` as the first virtual thread of a runtime of its own, waits for it and for everything that it
-// started, prints a failure to standard error, and returns the process's exit code: 0 for OK, else 1.
+// Runs `main` as the first virtual thread of a runtime of its own, waits for it and for everything
+// that it started, prints a failure to standard error, and returns the process's exit code: 0 for
+// OK, else 1.
 int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options = {});
 
-// How many CPUs this process may use: the affinity mask, bounded by the cgroup's quota (rounded up).
+// How many CPUs this process may use: the affinity mask, bounded by the cgroup's quota (rounded
+// up).
 int UsableCpus();
 
 }  // namespace bobbin

@@ -2,12 +2,13 @@
 //
 // Sleep and Yield: to let time pass, and to let others go first.
 //
-//   Called from   virtual, platform and foreign threads (the last two block or give up their slice).
+//   Called from   virtual, platform and foreign threads (the last two block or give up their
+//                 slice).
 //   Suspends      yes.
-//   Cancellation  SleepFor and SleepUntil return CANCELLED, or DEADLINE_EXCEEDED when a scope's deadline comes
-//                 first. Yield ignores both.
-//   Order         Never early. Sleeps of 10 ms and more end within a tick (about 1 ms) of their time, shorter
-//                 ones within the time it takes to wake.
+//   Cancellation  SleepFor and SleepUntil return CANCELLED, or DEADLINE_EXCEEDED when a scope's
+//                 deadline comes first. Yield ignores both.
+//   Order         Never early. Sleeps of 10 ms and more end within a tick (about 1 ms) of their
+//                 time, shorter ones within the time it takes to wake.
 //   Cost          A sleep: a timer (some 30 ns) and a park. Yield: one switch.
 //
 // Example:

@@ -2,19 +2,20 @@
 //
 // Spawn: starts a virtual thread and returns its handle.
 //
-// The new thread runs later, on the caller's carrier or on an idle one, and stays on the carrier where it
-// first runs. Spawned threads start newest first, which keeps a tree of a million of them in a handful of
-// stacks; a stated share of starts goes to the oldest (see docs/guarantees.md).
+// The new thread runs later, on the caller's carrier or on an idle one, and stays on the carrier
+// where it first runs. Spawned threads start newest first, which keeps a tree of a million of them
+// in a handful of stacks; a stated share of starts goes to the oldest (see docs/guarantees.md).
 //
-//   Called from   virtual threads, and platform threads of a runtime's pools. A foreign thread has no
-//                 runtime: it calls Runtime::Spawn.
+//   Called from   virtual threads, and platform threads of a runtime's pools. A foreign thread has
+//                 no runtime: it calls Runtime::Spawn.
 //   Suspends      never.
-//   Errors        TrySpawn returns RESOURCE_EXHAUSTED at the limit of live virtual threads (or of stacks,
-//                 where the kernel's guard pages are scarce). Spawn aborts there.
-//   Cost          about the price of a heap allocation; the stack is bound when the thread first runs.
+//   Errors        TrySpawn returns RESOURCE_EXHAUSTED at the limit of live virtual threads (or of
+//                 stacks, where the kernel's guard pages are scarce). Spawn aborts there.
+//   Cost          about the price of a heap allocation; the stack is bound when the thread first
+//                 runs.
 //
-// A body returns nothing or absl::Status, and is always entered: cancelled before it started, it sees that
-// at its first wait.
+// A body returns nothing or absl::Status, and is always entered: cancelled before it started, it
+// sees that at its first wait.
 //
 // Example:
 //   bobbin::VirtualThread greeter = bobbin::Spawn({.name = "greeter"}, [] { Greet(); });
@@ -53,8 +54,8 @@ namespace internal {
 // The runtime of the calling thread; aborts on a foreign thread.
 Runtime& CurrentRuntime();
 
-// A block prepared for a new virtual thread of the calling thread's runtime, or of `runtime`; null, or an
-// abort, at the limit.
+// A block prepared for a new virtual thread of the calling thread's runtime, or of `runtime`; null,
+// or an abort, at the limit.
 Task* TryNewTask(const SpawnOptions& options);
 Task& NewTask(const SpawnOptions& options);
 Task& NewTask(Runtime& runtime, const SpawnOptions& options);

@@ -2,16 +2,17 @@
 //
 // TaskGroup: virtual threads that end before their group does.
 //
-// The scope proves that the children are gone, so here, and only here, capturing by reference is right.
-// The destructor cancels the children that are left and waits for them.
+// The scope proves that the children are gone, so here, and only here, capturing by reference is
+// right. The destructor cancels the children that are left and waits for them.
 //
-//   Called from   virtual, platform and foreign threads of a runtime (see spawn.h). Spawn may also be called
-//                 by the children; Wait and the destructor by one thread, the owner.
+//   Called from   virtual, platform and foreign threads of a runtime (see spawn.h). Spawn may also
+//                 be called by the children; Wait and the destructor by one thread, the owner.
 //   Suspends      Wait and the destructor, until no child is left.
 //   Cancellation  Wait, interrupted, cancels the children, waits for them all the same, and returns
 //                 CANCELLED or DEADLINE_EXCEEDED.
-//   Errors        By default the first child that fails (a status that is not OK, or an exception) has the
-//                 others cancelled; Wait returns that status or rethrows that exception, once.
+//   Errors        By default the first child that fails (a status that is not OK, or an exception)
+//                 has the others cancelled; Wait returns that status or rethrows that exception,
+//                 once.
 //   Cost          A child costs its spawn, and one short spin lock at either end.
 //
 // Example:
@@ -46,7 +47,8 @@ namespace bobbin {
 // What a child's failure does.
 enum class OnFailure : uint8_t {
   kCancelOthers,  // The first failure cancels the other children; Wait reports it.
-  kLog,           // A failure is written to standard error and ends only its child; Wait returns OK.
+  // A failure is written to standard error and ends only its child; Wait returns OK.
+  kLog,
 };
 
 struct TaskGroupOptions {

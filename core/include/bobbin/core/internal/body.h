@@ -2,9 +2,9 @@
 //
 // Body: what a virtual thread is to run, kept in its descriptor until it starts.
 //
-// A callable of up to kInlineBytes lies in the descriptor itself; a larger one on the heap. Running it
-// moves it to the virtual thread's own stack first, so that the descriptor can use the same bytes for
-// what a started thread needs.
+// A callable of up to kInlineBytes lies in the descriptor itself; a larger one on the heap. Running
+// it moves it to the virtual thread's own stack first, so that the descriptor can use the same
+// bytes for what a started thread needs.
 //
 //   Called from   Emplace: the spawner. Run: the virtual thread, once.
 //   Suspends      Run: as the callable does.

@@ -19,7 +19,8 @@ class Counter {
   void add(uint64_t more) noexcept {
     set(value_.load(std::memory_order_relaxed) + more);  // relaxed: own.
   }
-  // What was done before is visible to a reader of the new value: pairs with the acquire in value().
+  // What was done before is visible to a reader of the new value: pairs with the acquire in
+  // value().
   void set(uint64_t value) noexcept { value_.store(value, std::memory_order_release); }
   uint64_t value() const noexcept {
     return value_.load(std::memory_order_acquire);  // Pairs with the release in set().

@@ -3,10 +3,10 @@
 // Current: which thread - virtual, carrier, platform or foreign - is running this line.
 //
 // The project has one thread-local variable, a pointer, and this file and current.cc are its only
-// readers. A compiler may keep the *address* of a thread-local in a register across a switch of stacks;
-// after the switch that may be another OS thread's variable. On x86-64 the pointer is therefore read
-// through a volatile assembler statement, which is repeated wherever it is written; elsewhere through
-// a function that is never inlined. Nobody keeps what it returns over a wait.
+// readers. A compiler may keep the *address* of a thread-local in a register across a switch of
+// stacks; after the switch that may be another OS thread's variable. On x86-64 the pointer is
+// therefore read through a volatile assembler statement, which is repeated wherever it is written;
+// elsewhere through a function that is never inlined. Nobody keeps what it returns over a wait.
 //
 //   Called from   any thread.
 //   Suspends      never.

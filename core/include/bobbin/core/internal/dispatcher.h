@@ -2,13 +2,14 @@
 //
 // Dispatcher: core's half of a carrier - who runs next, and the switch to them.
 //
-// It keeps the queue of ready threads and switches straight from the thread that stops to the one that
-// goes on; only when there is nobody, when the turn's budget is spent or when the inbox has something
-// does it go home, to the carrier's own stack and loop. The other half - sleeping, timers, work from
-// elsewhere - is behind the virtual functions, which sched implements.
+// It keeps the queue of ready threads and switches straight from the thread that stops to the one
+// that goes on; only when there is nobody, when the turn's budget is spent or when the inbox has
+// something does it go home, to the carrier's own stack and loop. The other half - sleeping,
+// timers, work from elsewhere - is behind the virtual functions, which sched implements.
 //
-// Order. Ready threads run first come, first served. Fresh tasks (never run) come after them, but one of
-// every kFreshEvery picks looks at the fresh ones first, so that neither kind starves the other.
+// Order. Ready threads run first come, first served. Fresh tasks (never run) come after them, but
+// one of every kFreshEvery picks looks at the fresh ones first, so that neither kind starves the
+// other.
 //
 //   Called from   the carrier's OS thread, except PostReady and PostCancel (any thread).
 //   Suspends      Suspend, Yield: the running virtual thread.
@@ -104,8 +105,8 @@ class Dispatcher {
   friend struct SwitchEntry;
 
   void Post(Task& task, uint32_t reason) noexcept;
-  // The next thread to run: a ready one, a fresh one, or home. A fresh one only if there is a stack for
-  // it: the caller's, which has ended, or one of the cache.
+  // The next thread to run: a ready one, a fresh one, or home. A fresh one only if there is a stack
+  // for it: the caller's, which has ended, or one of the cache.
   Thread& PickNext(bool may_reuse_stack) noexcept;
   Thread& PopReady() noexcept;
   // Leaves `self` and continues with `next`; returns when somebody continues `self`.
@@ -114,8 +115,8 @@ class Dispatcher {
   Stack PrepareStack(Thread& fresh) noexcept;
   // Makes `task` the one that runs on `stack` from now on.
   void Begin(Task& task, Stack stack) noexcept;
-  // What a stack does from its first line to its last: run a task, then fresh ones as long as they are
-  // next, then leave.
+  // What a stack does from its first line to its last: run a task, then fresh ones as long as they
+  // are next, then leave.
   [[noreturn]] static void RunTasks() noexcept;
   // Gives `stack`, on which the caller stands, back to the cache and continues with `next`.
   [[noreturn]] void LeaveForGood(Stack stack, Thread& next) noexcept;

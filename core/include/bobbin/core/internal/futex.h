@@ -13,8 +13,8 @@
 
 namespace bobbin::internal {
 
-// Waits while `word` is `value`, until `deadline` (absolute, monotonic, in nanoseconds; the largest value
-// means for ever). Returns false if the deadline passed; true otherwise, also without cause.
+// Waits while `word` is `value`, until `deadline` (absolute, monotonic, in nanoseconds; the largest
+// value means for ever). Returns false if the deadline passed; true otherwise, also without cause.
 bool FutexWait(std::atomic<uint32_t>& word, uint32_t value, int64_t deadline) noexcept;
 
 // Wakes one thread that waits on `word`.

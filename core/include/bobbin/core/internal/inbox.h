@@ -2,10 +2,10 @@
 //
 // Inbox: tasks that other threads want a carrier to look at.
 //
-// A stack of links: any thread pushes with one compare-exchange, the owner takes all with one exchange
-// and reverses them, so that each batch is in the order of arrival. Nothing is ever taken singly, hence
-// no ABA. The push is sequentially consistent because it is the first half of the handshake with a
-// carrier that is about to sleep (sched/src/carrier.h has the proof).
+// A stack of links: any thread pushes with one compare-exchange, the owner takes all with one
+// exchange and reverses them, so that each batch is in the order of arrival. Nothing is ever taken
+// singly, hence no ABA. The push is sequentially consistent because it is the first half of the
+// handshake with a carrier that is about to sleep (sched/src/carrier.h has the proof).
 //
 //   Called from   Push: any thread. TakeAll, has_any: the owner.
 //   Suspends      never.
@@ -35,8 +35,8 @@ class Inbox {
   // The same, as the second half of the handshake.
   bool HasAnyOrdered() const noexcept { return first_.load() != nullptr; }
 
-  // Calls `visit(task)` for each task that was there, oldest first. A task is out of the inbox when it
-  // is visited.
+  // Calls `visit(task)` for each task that was there, oldest first. A task is out of the inbox when
+  // it is visited.
   template <typename Visit>
   void TakeAll(Visit visit) {
     // Pairs with the release in Push.

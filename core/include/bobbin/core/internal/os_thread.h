@@ -2,9 +2,9 @@
 //
 // OsThread: the record of a platform or foreign thread that meets virtual threads.
 //
-// Its waits block the OS thread on a futex word. Records are reused, never freed: a notifier may still be
-// about to wake the word of a thread that has gone on (it saw the word before it had to sleep), and must
-// then touch memory that is still such a word.
+// Its waits block the OS thread on a futex word. Records are reused, never freed: a notifier may
+// still be about to wake the word of a thread that has gone on (it saw the word before it had to
+// sleep), and must then touch memory that is still such a word.
 //
 //   Called from   Adopt, Park: the OS thread itself. Wake: any thread, after it won the state word.
 //   Suspends      Park blocks.
@@ -47,8 +47,8 @@ class OsThread final : public Thread {
   static void Retire(void* record) noexcept;
   void ClearDescription() noexcept;
 
-  // 1 from Wake until the thread has noticed. Written by the waker and by the thread itself; it is the
-  // futex word.
+  // 1 from Wake until the thread has noticed. Written by the waker and by the thread itself; it is
+  // the futex word.
   std::atomic<uint32_t> signal_{0};
   void* runtime_ = nullptr;
   LocalTable* locals_ = nullptr;

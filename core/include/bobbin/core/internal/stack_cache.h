@@ -2,15 +2,16 @@
 //
 // StackPool: the stacks of one runtime. StackCache: one carrier's warm ones.
 //
-// A stack is a block of address space in a slab that is reserved, not allocated: only pages that were
-// touched cost memory. The lowest page of each block is a guard. Where the kernel has MADV_GUARD_INSTALL
-// (6.13) guards leave the mapping whole, and a million guarded stacks are a handful of mappings; elsewhere
-// each guard is an mprotect that splits it, so the pool stops at a limit below vm.max_map_count and says
-// so. Tops of neighbouring stacks differ by a few cache lines, because blocks of a power of two would
-// otherwise put all hot frames into the same cache sets.
+// A stack is a block of address space in a slab that is reserved, not allocated: only pages that
+// were touched cost memory. The lowest page of each block is a guard. Where the kernel has
+// MADV_GUARD_INSTALL (6.13) guards leave the mapping whole, and a million guarded stacks are a
+// handful of mappings; elsewhere each guard is an mprotect that splits it, so the pool stops at a
+// limit below vm.max_map_count and says so. Tops of neighbouring stacks differ by a few cache
+// lines, because blocks of a power of two would otherwise put all hot frames into the same cache
+// sets.
 //
-// A carrier reuses the stack it used last. Stacks that have been idle for a whole trim period are cold:
-// their pages go back to the system, many in one call, and the guards stay.
+// A carrier reuses the stack it used last. Stacks that have been idle for a whole trim period are
+// cold: their pages go back to the system, many in one call, and the guards stay.
 //
 //   Called from   StackPool: any thread. StackCache: its carrier.
 //   Suspends      never.
@@ -58,8 +59,8 @@ class StackPool {
   }
   size_t guard_bytes() const noexcept { return page_bytes_; }
 
-  // Appends up to `count` stacks, those with pages first; returns how many. Zero: the limit is reached
-  // or the system refused.
+  // Appends up to `count` stacks, those with pages first; returns how many. Zero: the limit is
+  // reached or the system refused.
   size_t Take(size_t count, std::vector<Stack>& out) noexcept;
   // Takes back the last `count` of `stacks`. With `is_cold`, their pages go back to the system.
   void Give(size_t count, std::vector<Stack>& stacks, bool is_cold) noexcept;
@@ -134,7 +135,8 @@ class StackCache {
 
   // Ends a trim period: the stacks that were not needed since it began are cold.
   void EndPeriod();
-  // Gives the pages of up to `batch` cold stacks back to the system. Returns whether there are more.
+  // Gives the pages of up to `batch` cold stacks back to the system. Returns whether there are
+  // more.
   bool Trim(size_t batch);
   size_t size() const noexcept { return stacks_.size(); }
 

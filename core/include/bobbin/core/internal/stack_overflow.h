@@ -2,12 +2,13 @@
 //
 // StackOverflow: a virtual thread that runs into its guard page is named before the process ends.
 //
-// The guard turns an overflow into SIGSEGV at a known address. The handler runs on a stack of its own, which
-// every carrier must have (SignalStack); it writes the thread's name, number, stack bounds and return
-// addresses with nothing but write(2), and then lets the signal take its course. Faults elsewhere go to the
-// handler that was there before.
+// The guard turns an overflow into SIGSEGV at a known address. The handler runs on a stack of its
+// own, which every carrier must have (SignalStack); it writes the thread's name, number, stack
+// bounds and return addresses with nothing but write(2), and then lets the signal take its course.
+// Faults elsewhere go to the handler that was there before.
 //
-//   Called from   InstallStackOverflowReport: any thread, any number of times. SignalStack: a carrier.
+//   Called from   InstallStackOverflowReport: any thread, any number of times. SignalStack: a
+//                 carrier.
 //   Suspends      never.
 
 #ifndef BOBBIN_CORE_INTERNAL_STACK_OVERFLOW_H_

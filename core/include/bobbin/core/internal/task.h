@@ -6,16 +6,17 @@
 //   line 2   identity, and the links by which others reach it
 //   line 3   before it starts: its body; when it has ended: what it ended with
 //
-// Blocks come from a TaskPool and their memory is never returned to the system while the runtime lives,
-// so that a late message can look at a block that has ended, find another ticket and do nothing.
+// Blocks come from a TaskPool and their memory is never returned to the system while the runtime
+// lives, so that a late message can look at a block that has ended, find another ticket and do
+// nothing.
 //
 // Messages to its carrier. A carrier's inbox holds tasks, each at most once: `attention` says why.
-// Whoever turns it from zero pushes the task; the carrier takes the task out, then swaps the reasons
-// for zero and acts on all of them. A block with reasons is in an inbox and must not be used anew: its
-// release becomes one more reason.
+// Whoever turns it from zero pushes the task; the carrier takes the task out, then swaps the
+// reasons for zero and acts on all of them. A block with reasons is in an inbox and must not be
+// used anew: its release becomes one more reason.
 //
-// How its end is told. A task of a group tells its TaskOwner. A task with a handle uses the `ending`
-// word, whose `done` is the last thing that the task's carrier writes to the block.
+// How its end is told. A task of a group tells its TaskOwner. A task with a handle uses the
+// `ending` word, whose `done` is the last thing that the task's carrier writes to the block.
 //
 //   Called from   as each member says.
 //   Suspends      Join.
@@ -73,8 +74,8 @@ class Task final : public Thread, public IntrusiveLink {
   Task() noexcept : Thread(Role::kVirtual, nullptr) {}
   ~Task() = default;  // What storage_ holds is ended by hand.
 
-  // Makes the block, which nobody else sees, ready for a new virtual thread. `name` is copied if it is not
-  // empty.
+  // Makes the block, which nobody else sees, ready for a new virtual thread. `name` is copied if it
+  // is not empty.
   void Prepare(uint64_t id, std::string_view name) {
     state_.Reset(Phase::kFresh);
     context_ = nullptr;
@@ -112,8 +113,8 @@ class Task final : public Thread, public IntrusiveLink {
 
   // --- The handle's side: one thread at a time.
 
-  // Waits for the end. With `phase` kWaiting a deadline or a cancel may end the wait; the task is then as
-  // before.
+  // Waits for the end. With `phase` kWaiting a deadline or a cancel may end the wait; the task is
+  // then as before.
   Wake AwaitEnd(Phase phase) noexcept;
   // What the body ended with; frees the block. REQUIRES: IsDone().
   Outcome TakeEnd() noexcept;

@@ -2,9 +2,10 @@
 //
 // TaskPool: the control blocks of one runtime. TaskCache: one carrier's free ones.
 //
-// Blocks are carved from chunks of 2 MiB (one huge page where the system grants it), which are reused
-// for ever and given back when the pool ends. The pool's capacity is the limit on live virtual threads.
-// A cache takes and gives blocks in batches, so that the pool's lock is met once in kBatch spawns.
+// Blocks are carved from chunks of 2 MiB (one huge page where the system grants it), which are
+// reused for ever and given back when the pool ends. The pool's capacity is the limit on live
+// virtual threads. A cache takes and gives blocks in batches, so that the pool's lock is met once
+// in kBatch spawns.
 //
 //   Called from   TaskPool: any thread. TaskCache: its carrier.
 //   Suspends      never.

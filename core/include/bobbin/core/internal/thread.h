@@ -3,15 +3,17 @@
 // Thread: what the four roles have in common - a state to wait in, a deadline, a request to stop.
 //
 // Every primitive is written against this class, so that a virtual thread, a platform thread and a
-// foreign thread can meet at one mutex. A virtual thread's is the first cache line of its Task; an OS
-// thread's is its OsThread; a carrier has one, too, so that "who runs here?" always has an answer.
+// foreign thread can meet at one mutex. A virtual thread's is the first cache line of its Task; an
+// OS thread's is its OsThread; a carrier has one, too, so that "who runs here?" always has an
+// answer.
 //
-// How a request to stop finds a virtual thread that waits. Cancel sets a flag, then posts a message to
-// the carrier the thread belongs to, and that carrier, between two runs, ends the wait. So the thread
-// itself needs no fence between "look at the flag" and "begin to wait": the carrier handles the message
-// after the thread has switched away. The one gap is a thread that has no carrier yet when it is
-// cancelled: its first check is a read-modify-write of the flag. Cancel's exchange comes either before
-// it (then the check sees the flag) or after it (then Cancel sees the carrier that was set before).
+// How a request to stop finds a virtual thread that waits. Cancel sets a flag, then posts a message
+// to the carrier the thread belongs to, and that carrier, between two runs, ends the wait. So the
+// thread itself needs no fence between "look at the flag" and "begin to wait": the carrier handles
+// the message after the thread has switched away. The one gap is a thread that has no carrier yet
+// when it is cancelled: its first check is a read-modify-write of the flag. Cancel's exchange comes
+// either before it (then the check sees the flag) or after it (then Cancel sees the carrier that
+// was set before).
 //
 //   Called from   the thread itself, unless said otherwise.
 //   Suspends      Park.
@@ -109,7 +111,8 @@ class alignas(kCacheLineBytes) Thread {
   bool IsCancelled() noexcept {
     if (shield_depth_ != 0) return false;
     if (__builtin_expect(!has_checked_cancel_, 0)) return FirstCheckCancel();
-    return is_cancelled_.load(std::memory_order_relaxed);  // relaxed: the carrier's message follows.
+    // relaxed: the carrier's message follows.
+    return is_cancelled_.load(std::memory_order_relaxed);
   }
   bool FirstCheckCancel() noexcept;
   Wake ParkOsThread() noexcept;
@@ -118,7 +121,8 @@ class alignas(kCacheLineBytes) Thread {
   void* context_ = nullptr;  // Where to continue; what jump_fcontext takes.
   // Written when the thread begins (or moves); read by Cancel and by wakers, who find it waiting.
   std::atomic<Dispatcher*> dispatcher_;
-  Thread* next_ = nullptr;  // In the ready queue or a wake list; a thread is in one of them at most.
+  // In the ready queue or a wake list; a thread is in one of them at most.
+  Thread* next_ = nullptr;
   TimerNode* governing_ = nullptr;
   KernelWait* kernel_wait_ = nullptr;
   Stack stack_;  // What a virtual thread runs on, once it has started.

@@ -2,8 +2,8 @@
 //
 // TimerNode: one deadline of one thread, as a link in its carrier's timers.
 //
-// It lives on the stack of the thread it will interrupt. Only that thread and its carrier, which are the
-// same OS thread, ever touch it: hence no atomics.
+// It lives on the stack of the thread it will interrupt. Only that thread and its carrier, which
+// are the same OS thread, ever touch it: hence no atomics.
 //
 //   Called from   the owning thread and its carrier.
 //   Suspends      never.

@@ -25,9 +25,9 @@
 //   }
 //   woken.Dispatch();                            // The primitive is not touched after this.
 //
-// Why nothing is handed to a thread that has left. ClaimFront takes waiters out until it ends one's wait
-// by winning its state word; those it loses to a deadline or a cancel are passed over. A claimed thread
-// cannot run before it is dispatched, so the notifier may use its Waiter until then.
+// Why nothing is handed to a thread that has left. ClaimFront takes waiters out until it ends one's
+// wait by winning its state word; those it loses to a deadline or a cancel are passed over. A
+// claimed thread cannot run before it is dispatched, so the notifier may use its Waiter until then.
 //
 //   Called from   with the lock of the primitive held, except Park and Dispatch.
 //   Suspends      Waiter::Park.
@@ -75,15 +75,15 @@ class WaitQueue {
   bool empty() const noexcept { return waiters_.empty(); }
   Waiter* Front() noexcept { return waiters_.Front(); }
 
-  // Begins the wait and joins the queue. `phase`: kWaiting, or kWaitingShielded for waits that neither
-  // deadline nor cancel may end.
+  // Begins the wait and joins the queue. `phase`: kWaiting, or kWaitingShielded for waits that
+  // neither deadline nor cancel may end.
   void PushBack(Waiter& waiter, Phase phase = Phase::kWaiting) noexcept {
     waiter.BeginWait(phase);
     waiters_.PushBack(waiter);
   }
 
-  // Takes out the first waiter whose wait this call could end, or null. The caller owes its thread one
-  // dispatch.
+  // Takes out the first waiter whose wait this call could end, or null. The caller owes its thread
+  // one dispatch.
   [[nodiscard]] Waiter* ClaimFront() noexcept {
     while (Waiter* const waiter = waiters_.PopFront()) {
       if (waiter->TryNotify()) return waiter;

@@ -25,18 +25,18 @@
 //   woken            -> kRunning          EndWait       the thread itself, when it runs again
 //   kRunning         -> kDone             Finish        its carrier
 //
-// Why one wait ends exactly once. A wait ends by a compare-exchange from (ticket, waiting). One wins;
-// the others find another word and do nothing. A notifier that is late by a whole wait holds an old
-// ticket and cannot match. On the waiting thread's own carrier the exchange is not needed: interrupts come
-// from that OS thread only, and a wait has one notifier at a time (the one that took the waiter out of its
-// queue), so a load and a store do.
+// Why one wait ends exactly once. A wait ends by a compare-exchange from (ticket, waiting). One
+// wins; the others find another word and do nothing. A notifier that is late by a whole wait holds
+// an old ticket and cannot match. On the waiting thread's own carrier the exchange is not needed:
+// interrupts come from that OS thread only, and a wait has one notifier at a time (the one that
+// took the waiter out of its queue), so a load and a store do.
 //
-// Why no wake-up is lost and no stack runs twice. BeginWait comes before the wait is published (under
-// the lock of the queue it is put in), so whoever finds the waiter finds the state waiting. The winner
-// hands the thread to the carrier it waits on, through that carrier's ready queue or inbox, and only
-// that carrier's OS thread takes from there. The waiting thread runs on the same OS thread until it
-// has switched away: so it is never resumed before its context has been saved, without a second state
-// change after the switch.
+// Why no wake-up is lost and no stack runs twice. BeginWait comes before the wait is published
+// (under the lock of the queue it is put in), so whoever finds the waiter finds the state waiting.
+// The winner hands the thread to the carrier it waits on, through that carrier's ready queue or
+// inbox, and only that carrier's OS thread takes from there. The waiting thread runs on the same OS
+// thread until it has switched away: so it is never resumed before its context has been saved,
+// without a second state change after the switch.
 //
 //   Called from   as the table says.
 //   Suspends      never.
@@ -66,7 +66,7 @@ enum class Phase : uint8_t {
 };
 
 // Who ended a wait.
-enum class [[nodiscard]] Wake : uint8_t { kNotified, kExpired, kCancelled };
+enum class [[nodiscard]] Wake : uint8_t{kNotified, kExpired, kCancelled};
 
 // The number of one wait of one thread.
 using Ticket = uint64_t;
@@ -104,28 +104,31 @@ class WaitState {
       return false;
     }
     if (!is_local) return Change(word, Word(ticket, Phase::kNotified));
-    word_.store(Word(ticket, Phase::kNotified), std::memory_order_relaxed);  // relaxed: one OS thread.
+    // relaxed: one OS thread.
+    word_.store(Word(ticket, Phase::kNotified), std::memory_order_relaxed);
     return true;
   }
 
-  // True if this call ended whatever interruptible wait the thread is in. Only the OS thread on which
-  // the thread waits may call it, so the ticket need not be named.
+  // True if this call ended whatever interruptible wait the thread is in. Only the OS thread on
+  // which the thread waits may call it, so the ticket need not be named.
   [[nodiscard]] bool TryInterrupt(Wake cause) noexcept {
     uint64_t word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
     if (PhaseOf(word) != Phase::kWaiting) return false;
-    return Change(word, Word(TicketOf(word),
-                             cause == Wake::kExpired ? Phase::kExpired : Phase::kCancelled));
+    return Change(
+        word, Word(TicketOf(word), cause == Wake::kExpired ? Phase::kExpired : Phase::kCancelled));
   }
 
   // Ends a wait for the kernel. Nobody else can end it, so no exchange is needed.
   void Complete() noexcept {
     BOBBIN_DCHECK(PhaseOf(Load()) == Phase::kWaitingKernel, "a completion nobody waits for");
-    word_.store(Word(TicketOf(Load()), Phase::kNotified), std::memory_order_relaxed);  // relaxed: own.
+    // relaxed: own.
+    word_.store(Word(TicketOf(Load()), Phase::kNotified), std::memory_order_relaxed);
   }
 
   // Back to running; says who ended the wait.
   Wake EndWait() noexcept {
-    const uint64_t word = word_.load(std::memory_order_acquire);  // Pairs with the release in Change.
+    // Pairs with the release in Change.
+    const uint64_t word = word_.load(std::memory_order_acquire);
     word_.store(Word(TicketOf(word), Phase::kRunning), std::memory_order_relaxed);  // relaxed: own.
     switch (PhaseOf(word)) {
       case Phase::kNotified:
@@ -140,7 +143,8 @@ class WaitState {
   }
 
   void Finish() noexcept {
-    word_.store(Word(TicketOf(Load()), Phase::kDone), std::memory_order_relaxed);  // relaxed: for dumps.
+    // relaxed: for dumps.
+    word_.store(Word(TicketOf(Load()), Phase::kDone), std::memory_order_relaxed);
   }
 
  private:
@@ -153,8 +157,8 @@ class WaitState {
 
   uint64_t Load() const noexcept { return word_.load(std::memory_order_relaxed); }  // relaxed: own.
   bool Change(uint64_t& from, uint64_t to) noexcept {
-    // The release lets the woken thread see what its notifier did (pairs with the acquire in EndWait);
-    // the acquire pairs with the release in BeginWait.
+    // The release lets the woken thread see what its notifier did (pairs with the acquire in
+    // EndWait); the acquire pairs with the release in BeginWait.
     return word_.compare_exchange_strong(from, to, std::memory_order_acq_rel,
                                          std::memory_order_relaxed);  // relaxed: a lost race.
   }

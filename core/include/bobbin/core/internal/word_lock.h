@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WordLock: a value and a spin lock in one word, so that giving up the lock and publishing the value are
-// one store, the last touch of the object.
+// WordLock: a value and a spin lock in one word, so that giving up the lock and publishing the
+// value are one store, the last touch of the object.
 //
-// Primitives that may be destroyed by whoever sees their last value need exactly that: with a separate
-// lock, a thread that saw "done" on a fast path could free the object while the one that made it so is
-// still unlocking it.
+// Primitives that may be destroyed by whoever sees their last value need exactly that: with a
+// separate lock, a thread that saw "done" on a fast path could free the object while the one that
+// made it so is still unlocking it.
 //
 //   Called from   any thread; the holder must not wait.
 //   Suspends      never.
@@ -61,7 +61,8 @@ class WordLock {
   [[nodiscard]] bool TryChange(Word from, Word to) noexcept {
     // The acquire and the release pair with those of Lock and Unlock.
     return word_.compare_exchange_strong(from, to, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed);  // relaxed: the caller looks anew.
+                                         // relaxed: the caller looks anew.
+                                         std::memory_order_relaxed);
   }
   // The value, perhaps with the lock bit.
   Word Load() const noexcept {
@@ -81,9 +82,9 @@ class WordLock {
     while (true) {
       Word word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
       // Pairs with the release in Unlock.
-      if (!IsLocked(word) && word_.compare_exchange_weak(word, word | kLockBit,
-                                                         std::memory_order_acquire,
-                                                         std::memory_order_relaxed)) {
+      if (!IsLocked(word) &&
+          word_.compare_exchange_weak(word, word | kLockBit, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
         return word;
       }
       backoff.Pause();

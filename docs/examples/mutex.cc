@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mutex: shared data and its lock, a condition on it, and a bound on how many are inside.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fmt/format.h"
+
+#include <bobbin/core/condition.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/core/semaphore.h>
+#include <bobbin/core/status.h>
+#include <bobbin/sched/runtime.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/task_group.h>
+
+namespace {
+
+using AccountId = std::string;
+using Cents = int64_t;
+
+// [ledger]
+class Ledger {
+ public:
+  void Credit(const AccountId& id, Cents amount) {
+    bobbin::MutexLock lock(mutex_);
+    balance_[id] += amount;
+  }
+  Cents BalanceOf(const AccountId& id) {
+    bobbin::MutexLock lock(mutex_);
+    return balance_[id];
+  }
+
+ private:
+  bobbin::Mutex mutex_;
+  absl::flat_hash_map<AccountId, Cents> balance_ ABSL_GUARDED_BY(mutex_);
+};
+// [/ledger]
+
+// [condition]
+class Mailbox {
+ public:
+  void Put(std::string letter) {
+    {
+      bobbin::MutexLock lock(mutex_);
+      letters_.push_back(std::move(letter));
+    }
+    arrived_.NotifyOne();
+  }
+  absl::StatusOr<std::string> Take() {
+    bobbin::MutexLock lock(mutex_);
+    BOBBIN_RETURN_IF_ERROR(arrived_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !letters_.empty();
+    }));
+    std::string letter = std::move(letters_.front());
+    letters_.pop_front();
+    return letter;
+  }
+
+ private:
+  bobbin::Mutex mutex_;
+  bobbin::Condition arrived_;  // Notified after each change of letters_.
+  std::deque<std::string> letters_ ABSL_GUARDED_BY(mutex_);
+};
+// [/condition]
+
+// [semaphore]
+class Press {
+ public:
+  absl::Status Print() {
+    BOBBIN_RETURN_IF_ERROR(slots_.Acquire());
+    absl::Cleanup give_back = [this] { slots_.Release(); };
+    return Work();
+  }
+
+ private:
+  absl::Status Work();
+
+  bobbin::Semaphore slots_{4};  // So many print at the same time.
+};
+// [/semaphore]
+
+absl::Status Press::Work() {
+  bobbin::Yield();
+  return absl::OkStatus();
+}
+
+absl::Status Main() {
+  Ledger ledger;
+  Mailbox mailbox;
+  Press press;
+  bobbin::TaskGroup group({.placement = bobbin::Placement::kSpread});
+  for (int i = 0; i < 100; ++i) {
+    group.Spawn([&] {
+      ledger.Credit("ada", 1);
+      return press.Print();
+    });
+  }
+  group.Spawn([&]() -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(const std::string letter, mailbox.Take());
+    return letter == "dear all" ? absl::OkStatus() : absl::InternalError(letter);
+  });
+  mailbox.Put("dear all");
+  BOBBIN_RETURN_IF_ERROR(group.Wait());
+  fmt::print("balance: {}\n", ledger.BalanceOf("ada"));
+  return ledger.BalanceOf("ada") == 100 ? absl::OkStatus() : absl::InternalError("not 100");
+}
+
+}  // namespace
+
+int main() { return bobbin::Run(Main); }
