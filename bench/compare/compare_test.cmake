@@ -26,7 +26,8 @@ function(expect_refusal expected)
   run_compare(${ARGN})
   check_that("'${ARGN}' ends with 2, not ${code}" code EQUAL 2)
   check_that("'${ARGN}' prints nothing" output MATCHES "^$")
-  check_that("'${ARGN}' says '${expected}'" errors MATCHES "^bobbin-compare: [^\n]*${expected}[^\n]*\n$")
+  check_that("'${ARGN}' says '${expected}'"
+    errors MATCHES "^bobbin-compare: [^\n]*${expected}[^\n]*\n$")
 endfunction()
 
 # A figure of a result is a number in a range.
@@ -127,4 +128,5 @@ expect_refusal("--seconds 'nan'" wait --seconds nan)
 expect_refusal("--seconds 'soon'" wait --seconds soon)
 expect_refusal("unknown option '--fast'" wait --fast)
 expect_refusal("--json ${DIRECTORY}: is a directory" wait --json "${DIRECTORY}")
-expect_refusal("--json ${DIRECTORY}/none/report.json: no such file" wait --json "${DIRECTORY}/none/report.json")
+expect_refusal("--json ${DIRECTORY}/none/report.json: no such file"
+  wait --json "${DIRECTORY}/none/report.json")

@@ -4,9 +4,12 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
 
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/role.h>

@@ -3,9 +3,10 @@
 #include <sched.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -114,7 +115,7 @@ class EchoServer {
     }
   }
 
-  void Fail(absl::Status status) {
+  void Fail(const absl::Status& status) {
     // It is closed when the client has gone.
     if (absl::IsAborted(status)) return;
     MutexLock lock(mutex_);
@@ -137,7 +138,7 @@ absl::StatusOr<Figures> Run(const Trial& trial) { return EchoServer(trial).Measu
 const Workload kEchoWorkload = {
     .name = "echo",
     .title = "every thread serves a connection that always has one message under way",
-    .latency = "the client's, from sending to receiving",
+    .latency = "the client's, which spins on a CPU of its own",
     // An address has about 28,000 ports to connect from.
     .concurrency_max = 25'000,
     .run = Run,

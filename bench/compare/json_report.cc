@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <string_view>
 
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 

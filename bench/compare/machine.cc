@@ -58,8 +58,9 @@ std::string MachineText(const Machine& machine) {
                                  machine.cpus, machine.cpus == 1 ? "" : "s", machine.cpu,
                                  Size(static_cast<double>(machine.memory_bytes)), machine.kernel,
                                  machine.compiler);
-  if (!machine.is_optimised)
+  if (!machine.is_optimised) {
     text += "\nNot optimised: these figures say little. Use ./run compare.";
+  }
   return text;
 }
 

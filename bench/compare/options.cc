@@ -47,6 +47,7 @@ absl::StatusOr<std::vector<const Workload*>> ParseWorkloads(const std::vector<st
     const Workload* const workload = WorkloadNamed(name);
     if (workload == nullptr) {
       std::vector<std::string_view> known;
+      known.reserve(kWorkloads.size());
       for (const Workload* each : kWorkloads) known.push_back(each->name);
       return Wrong("unknown workload '{}'; there are {}", name, Listed(known));
     }

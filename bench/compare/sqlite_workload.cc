@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <cstdint>
+#include <string>
 
 #include <bobbin/core/clock.h>
 #include <bobbin/core/status.h>

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr size_t kLabelWidth = 15;
 constexpr size_t kCellWidth = 11;
+constexpr size_t kLoneCellWidth = 18;  // "1,000,000 threads" stands above it.
 constexpr size_t kRatioWidth = 7;
 constexpr size_t kGapWidth = 2;
 
@@ -49,9 +52,9 @@ struct Panel {
   const TrialResult* platform_threads = nullptr;
 
   bool has_both() const { return virtual_threads != nullptr && platform_threads != nullptr; }
+  size_t cell_width() const { return has_both() ? kCellWidth : kLoneCellWidth; }
   size_t width() const {
-    const size_t cells = (virtual_threads != nullptr) + (platform_threads != nullptr);
-    return kGapWidth + cells * kCellWidth + (has_both() ? kRatioWidth : 0);
+    return kGapWidth + (has_both() ? 2 * kCellWidth + kRatioWidth : kLoneCellWidth);
   }
 };
 
@@ -96,18 +99,22 @@ void Append(std::string& block, std::string line) {
   block += line + "\n";
 }
 
+std::string Heading(const Panel& panel) {
+  const std::string threads = Threads(panel.concurrency);
+  if (!panel.has_both()) return Right(threads, kLoneCellWidth);
+  return fmt::format("{:-^{}}", " " + threads + " ", 2 * kCellWidth + kRatioWidth);
+}
+
 // The panels that stand side by side.
 std::string RenderRow(std::span<const Panel> panels) {
   std::string block;
   std::string concurrencies = Right("", kLabelWidth + kGapWidth);
   std::string kinds = concurrencies;
   for (const Panel& panel : panels) {
-    concurrencies += Right("", kGapWidth) +
-                     fmt::format("{:-^{}}", fmt::format(" {} ", Threads(panel.concurrency)),
-                                 panel.width() - kGapWidth);
+    concurrencies += Right("", kGapWidth) + Heading(panel);
     kinds += Right("", kGapWidth);
-    if (panel.virtual_threads != nullptr) kinds += Right("VIRTUAL", kCellWidth);
-    if (panel.platform_threads != nullptr) kinds += Right("PLATFORM", kCellWidth);
+    if (panel.virtual_threads != nullptr) kinds += Right("VIRTUAL", panel.cell_width());
+    if (panel.platform_threads != nullptr) kinds += Right("PLATFORM", panel.cell_width());
     if (panel.has_both()) kinds += Right("ratio", kRatioWidth);
   }
   Append(block, std::move(concurrencies));
@@ -119,7 +126,7 @@ std::string RenderRow(std::span<const Panel> panels) {
     for (const Panel& panel : panels) {
       text += Right("", kGapWidth);
       for (const TrialResult* result : {panel.virtual_threads, panel.platform_threads}) {
-        if (result != nullptr) text += Right(Cell(line, *result), kCellWidth);
+        if (result != nullptr) text += Right(Cell(line, *result), panel.cell_width());
       }
       if (panel.has_both()) text += Right(Ratio(line, panel), kRatioWidth);
     }

@@ -2,9 +2,8 @@
 
 #include "bench/compare/temporary_directory.h"
 
-#include <stdlib.h>
-
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 

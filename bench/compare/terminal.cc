@@ -2,11 +2,11 @@
 
 #include "bench/compare/terminal.h"
 
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <string_view>
 

@@ -72,7 +72,7 @@ class Units {
   }
 
   // Ends the trial, unless `status` is OK.
-  void Fail(absl::Status status) {
+  void Fail(const absl::Status& status) {
     if (status.ok()) return;
     MutexLock lock(mutex_);
     failure_.Update(status);

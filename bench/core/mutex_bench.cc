@@ -46,7 +46,8 @@ void MeasureContended(benchmark::State& state, int rounds, Section section) {
 }
 
 void Contended64Threads(benchmark::State& state) {
-  OnVirtualThread({.carriers = 2}, [&state] { MeasureContended(state, 1000, [] {}); });
+  OnVirtualThread({.carriers = 2, .pins_carriers = true},
+                  [&state] { MeasureContended(state, 1000, [] {}); });
 }
 BENCHMARK(Contended64Threads)->Name("Mutex/64Threads");
 

@@ -67,8 +67,8 @@ inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
 }
 
 inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
-  // relaxed: Cancel orders it, see thread.h.
-  task.dispatcher_.store(this, std::memory_order_relaxed);
+  // Pairs with the acquire in Thread::Cancel, whose message uses a link that an intake has used.
+  task.dispatcher_.store(this, std::memory_order_release);
   task.stack_ = stack;
   task.state_.Start();
   counters_.started.add(1);

@@ -44,7 +44,8 @@ void Thread::Cancel() noexcept {
   // enough.
   if (is_cancelled_.exchange(true, std::memory_order_acq_rel)) return;
   if (role_ != Role::kVirtual) return;
-  Dispatcher* const carrier = dispatcher();
+  // Pairs with the release in Dispatcher::Begin.
+  Dispatcher* const carrier = dispatcher_.load(std::memory_order_acquire);
   if (carrier == nullptr) return;
   if (carrier == Current().dispatcher()) {
     Interrupt(Wake::kCancelled);

@@ -71,9 +71,9 @@ absl::StatusOr<uint64_t> CountPrimes(uint64_t below) {
 
 // [shield]
 absl::Status Finish(Journal& journal) {
-  absl::Status result = journal.Flush();   // May be cut short.
-  bobbin::CancelShield shield;             // Closing may not,
-  bobbin::DeadlineScope at_most(500ms);    // but it must not hang either.
+  absl::Status result = journal.Flush();  // May be cut short.
+  bobbin::CancelShield shield;            // Closing may not,
+  bobbin::DeadlineScope at_most(500ms);   // but it must not hang either.
   result.Update(journal.Close());
   return result;
 }

@@ -30,8 +30,9 @@ absl::Status Echo(bobbin::io::TcpStream peer) {
 }
 
 absl::Status Serve(bobbin::io::TcpListener listener) {
-  bobbin::TaskGroup peers({.on_failure = bobbin::OnFailure::kLog,  // A broken peer ends only itself.
-                           .placement = bobbin::Placement::kSpread});
+  // A peer that breaks ends only itself.
+  bobbin::TaskGroup peers(
+      {.on_failure = bobbin::OnFailure::kLog, .placement = bobbin::Placement::kSpread});
   while (true) {
     BOBBIN_ASSIGN_OR_RETURN(bobbin::io::TcpStream peer, listener.Accept());
     peers.Spawn([peer = std::move(peer)]() mutable { return Echo(std::move(peer)); });
@@ -68,9 +69,8 @@ absl::Status Main() {
   // [stop]
   BOBBIN_ASSIGN_OR_RETURN(auto listener, bobbin::io::TcpListener::Bind("127.0.0.1:0"));
   const bobbin::io::SocketAddress address = listener.local_address();  // A free port was taken.
-  bobbin::VirtualThread server = bobbin::Spawn({.name = "server"}, [&listener] {
-    return Serve(std::move(listener));
-  });
+  bobbin::VirtualThread server =
+      bobbin::Spawn({.name = "server"}, [&listener] { return Serve(std::move(listener)); });
 
   BOBBIN_ASSIGN_OR_RETURN(std::string answer, Ask(address, "over and over"));
 

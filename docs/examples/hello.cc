@@ -9,10 +9,10 @@
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
 
+void Greet() { fmt::print("hello from {}\n", bobbin::DescribeCurrentThread()); }
+
 absl::Status Main() {
-  bobbin::VirtualThread greeter = bobbin::Spawn({.name = "greeter"}, [] {
-    fmt::print("hello from {}\n", bobbin::DescribeCurrentThread());
-  });
+  bobbin::VirtualThread greeter = bobbin::Spawn({.name = "greeter"}, Greet);
   return greeter.Join();
 }
 

@@ -58,9 +58,9 @@ class Mailbox {
   }
   absl::StatusOr<std::string> Take() {
     bobbin::MutexLock lock(mutex_);
-    BOBBIN_RETURN_IF_ERROR(arrived_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return !letters_.empty();
-    }));
+    while (letters_.empty()) {
+      BOBBIN_RETURN_IF_ERROR(arrived_.Wait(mutex_));  // Gives the mutex up meanwhile.
+    }
     std::string letter = std::move(letters_.front());
     letters_.pop_front();
     return letter;

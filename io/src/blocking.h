@@ -14,25 +14,18 @@
 
 #include <cstddef>
 
-#include "absl/status/status.h"
-
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/io/address.h>
 
+#include "io/src/result.h"
+
 namespace bobbin::io::internal {
 
-// What a call came to: a count or a descriptor, or a negative error number; unless `stop` says that it
-// was given up.
-struct BlockingResult {
-  int64_t value = 0;
-  absl::Status stop;
-};
-
-BlockingResult BlockingReceive(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
-BlockingResult BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
-BlockingResult BlockingAccept(bobbin::internal::Thread& self, int fd);
-// On failure the socket is in no useful state.
-BlockingResult BlockingConnect(bobbin::internal::Thread& self, int fd, const SocketAddress& address);
+Result BlockingReceive(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
+Result BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
+Result BlockingAccept(bobbin::internal::Thread& self, int fd);
+// 0 when connected. After anything else the socket is in no useful state.
+Result BlockingConnect(bobbin::internal::Thread& self, int fd, const SocketAddress& address);
 
 }  // namespace bobbin::io::internal
 

@@ -12,9 +12,9 @@
 #include <bobbin/sched/sleep.h>
 
 #include "io/src/blocking.h"
-#include "io/src/error.h"
 #include "io/src/io_poller.h"
 #include "io/src/limits.h"
+#include "io/src/result.h"
 
 namespace bobbin::io::internal {
 
@@ -28,12 +28,12 @@ using bobbin::internal::WakeList;
 namespace {
 
 // The process, or the system, is out of something: asking again at once would spin.
-bool IsShortage(int64_t result) {
+bool IsShortage(Result result) {
   return result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM;
 }
 
 // The trouble of one connection, which is gone; the next one may be well. accept(2) lists them.
-bool IsOfOneConnection(int64_t result) {
+bool IsOfOneConnection(Result result) {
   switch (-result) {
     case ECONNABORTED:
     case EINTR:
@@ -61,25 +61,19 @@ absl::StatusOr<FileDescriptor> Listener::Accept() {
   Thread& self = Current();
   self.CheckMayWait();
   if (self.ShouldStop()) return self.StopStatus();
-  if (!Enter()) return ClosedError("accept");
-  absl::StatusOr<int64_t> result = Attempt(self);
-  while (result.ok() && (*result == kRetry || *result == kPause || IsOfOneConnection(*result))) {
-    const absl::Status status = *result == kPause ? Pause() : absl::OkStatus();
-    if (!status.ok()) {
-      result = status;
-    } else {
-      result = Attempt(self);
-    }
+  if (!Enter()) return ClosedStatus("accept");
+  Result result = Attempt(self);
+  while (result == kRetry || result == kPause || IsOfOneConnection(result)) {
+    if (result == kPause) result = Pause();
+    if (result != kStoppedByDeadline && result != kStoppedByCancel) result = Attempt(self);
   }
   Leave();
-  if (!result.ok()) return std::move(result).status();
-  if (*result >= 0) return FileDescriptor(static_cast<int>(*result));
-  if (*result == kClosed) return ClosedError("accept");
-  return SocketError(static_cast<int>(-*result), "accept");
+  if (result >= 0) return FileDescriptor(static_cast<int>(result));
+  return result == kClosed ? ClosedStatus("accept") : ResultStatus(result, "accept");
 }
 
-absl::StatusOr<int64_t> Listener::Attempt(Thread& self) {
-  if (self.ShouldStop()) return self.StopStatus();
+Result Listener::Attempt(Thread& self) {
+  if (self.ShouldStop()) return WhyStopped(self);
   const bool is_virtual = self.role() == Role::kVirtual;
   Waiter waiter;
   int fd = -1;
@@ -110,26 +104,25 @@ absl::StatusOr<int64_t> Listener::Attempt(Thread& self) {
   if (wake == Wake::kNotified) return waiter.amount;
   SpinLockHolder hold(lock_);
   waiters_.Forget(waiter);
-  return Thread::StatusOf(wake);
+  return StoppedBy(wake);
 }
 
-absl::StatusOr<int64_t> Listener::AskBlocking(Thread& self) {
-  BlockingResult result = BlockingAccept(self, fd());
+Result Listener::AskBlocking(Thread& self) {
+  const Result result = BlockingAccept(self, fd());
   SpinLockHolder hold(lock_);
   acceptor_ = Acceptor::kNobody;
-  if (!result.stop.ok()) return std::move(result.stop);
-  if (result.value >= 0) return result.value;
-  if (is_closing_) return kClosed;
-  if (!IsShortage(result.value)) return result.value;
+  if (result < 0 && is_closing_) return kClosed;
+  if (!IsShortage(result)) return result;
   acceptor_ = Acceptor::kPausing;
   return kPause;
 }
 
-absl::Status Listener::Pause() {
+Result Listener::Pause() {
   const absl::Status status = SleepFor(kAcceptPause);
   SpinLockHolder hold(lock_);
   acceptor_ = Acceptor::kNobody;
-  return status;
+  if (status.ok()) return kRetry;
+  return absl::IsDeadlineExceeded(status) ? kStoppedByDeadline : kStoppedByCancel;
 }
 
 // --- The ring
@@ -192,7 +185,7 @@ bool Listener::NextAcceptor(int32_t result, bool may_start, WakeList& woken) {
   return true;
 }
 
-bool Listener::TellFirst(int64_t what, WakeList& woken) {
+bool Listener::TellFirst(Result what, WakeList& woken) {
   Waiter* const waiter = waiters_.ClaimFront();
   if (waiter == nullptr) return false;
   waiter->amount = what;
@@ -200,7 +193,7 @@ bool Listener::TellFirst(int64_t what, WakeList& woken) {
   return true;
 }
 
-void Listener::TellAll(int64_t what, WakeList& woken) {
+void Listener::TellAll(Result what, WakeList& woken) {
   while (TellFirst(what, woken)) {
   }
 }

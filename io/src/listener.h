@@ -52,6 +52,7 @@
 
 #include "io/src/file_descriptor.h"
 #include "io/src/op.h"
+#include "io/src/result.h"
 
 namespace bobbin::io::internal {
 
@@ -73,17 +74,17 @@ class Listener final : public AcceptOp {
 
  private:
   enum class Acceptor : uint8_t { kNobody, kRing, kStopping, kOsThread, kPausing };
-  // What a waiter is told instead of a descriptor; below all negative error numbers.
-  static constexpr int64_t kRetry = -10'000;
-  static constexpr int64_t kPause = -10'001;
-  static constexpr int64_t kClosed = -10'002;
+  // What a waiter may be told besides a result.
+  static constexpr Result kRetry = -10'000;
+  static constexpr Result kPause = -10'001;
+  static constexpr Result kClosed = -10'002;
 
   void OnAccept(int32_t result, bool is_last) noexcept override;
 
-  // One round of Accept: a descriptor, a negative error number, or one of the above.
-  absl::StatusOr<int64_t> Attempt(bobbin::internal::Thread& self);
-  absl::StatusOr<int64_t> AskBlocking(bobbin::internal::Thread& self);
-  absl::Status Pause();
+  // One round of Accept, and its parts: a result, or one of the above.
+  Result Attempt(bobbin::internal::Thread& self);
+  Result AskBlocking(bobbin::internal::Thread& self);
+  Result Pause();
 
   // Hands a connection over. Returns it if it is nobody's: the caller closes it.
   int Deliver(int fd, bobbin::internal::WakeList& woken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -91,9 +92,9 @@ class Listener final : public AcceptOp {
   bool NextAcceptor(int32_t result, bool may_start, bobbin::internal::WakeList& woken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Ends waits with a word in place of a connection. TellFirst returns whether there was one.
-  bool TellFirst(int64_t what, bobbin::internal::WakeList& woken)
+  bool TellFirst(Result what, bobbin::internal::WakeList& woken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void TellAll(int64_t what, bobbin::internal::WakeList& woken)
+  void TellAll(Result what, bobbin::internal::WakeList& woken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   [[nodiscard]] bool Enter();

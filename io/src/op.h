@@ -39,8 +39,11 @@
 #include <cstdint>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/intrusive_list.h>
 #include <bobbin/core/internal/thread.h>
+
+#include "io/src/result.h"
 
 namespace bobbin::io::internal {
 
@@ -111,27 +114,47 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
  public:
   ParkedOp(OpCode code, int fd, void* data, uint32_t bytes) : Op(code, fd, data, bytes) {}
 
-  // Has the calling virtual thread's carrier do it, and parks until the kernel has let go of it. Returns
-  // what the kernel says: a count, zero, or a negative error number. REQUIRES: `self` is the calling
-  // virtual thread and may wait.
-  int32_t Run(bobbin::internal::Thread& self) noexcept;
+  // Has the calling virtual thread's carrier do it, and parks until the kernel has let go of it.
+  // REQUIRES: `self` is the calling virtual thread and may wait.
+  Result Run(bobbin::internal::Thread& self) noexcept {
+    BOBBIN_DCHECK(self.role() == Role::kVirtual, "only virtual threads park");
+    thread_ = &self;
+    StartHere();
+    self.state().BeginWait(bobbin::internal::Phase::kWaitingKernel);
+    self.set_kernel_wait(this);
+    const bobbin::internal::Wake wake = self.Park();
+    BOBBIN_DCHECK(wake == bobbin::internal::Wake::kNotified, "a wait ended without its completion");
+    static_cast<void>(wake);
+    // A result that arrived wins over the request to give up.
+    if (__builtin_expect(result_ == -ECANCELED && is_stop_requested_, 0)) {
+      return StoppedBy(stop_cause_);
+    }
+    return result_;
+  }
 
-  // Whether a deadline or a cancel asked the kernel to give up; and which came first.
-  bool is_stop_requested() const { return is_stop_requested_; }
-  bobbin::internal::Wake stop_cause() const { return stop_cause_; }
   // Whether more was waiting in the socket when it completed.
-  bool has_more() const;
+  bool has_more() const noexcept { return has_more_; }
 
   // Called from: the carrier, or the virtual thread itself on its way to park.
   void RequestStop(bobbin::internal::Wake cause) noexcept override;
   // Called from: the poller, with the one completion.
-  void Complete(int32_t result, uint32_t flags) noexcept;
+  void Complete(int32_t result, bool has_more) noexcept {
+    result_ = result;
+    has_more_ = has_more;
+    thread_->state().Complete();
+    thread_->dispatcher()->MakeReady(*thread_);
+  }
+  // Called from: the poller, to have what Complete touches at hand.
+  void Prefetch() const noexcept { __builtin_prefetch(thread_, 1); }
 
  private:
+  // On the poller of the calling virtual thread's carrier.
+  void StartHere() noexcept;
+
   bobbin::internal::Thread* thread_ = nullptr;
   int32_t result_ = 0;
-  uint32_t flags_ = 0;
-  bool is_stop_requested_ = false;
+  bool has_more_ = false;
+  bool is_stop_requested_ = false;  // Asked to give up; the first cause is kept.
   bobbin::internal::Wake stop_cause_ = bobbin::internal::Wake::kNotified;
 };
 

@@ -174,7 +174,7 @@ void RingPoller::Finish(Op& op, int32_t result, uint32_t flags) noexcept {
   if (op.code_ == OpCode::kAccept) {
     static_cast<AcceptOp&>(op).OnAccept(result, true);
   } else {
-    static_cast<ParkedOp&>(op).Complete(result, flags);
+    static_cast<ParkedOp&>(op).Complete(result, (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0);
   }
 }
 

@@ -25,6 +25,7 @@
 #ifndef BOBBIN_IO_SRC_SOCKET_H_
 #define BOBBIN_IO_SRC_SOCKET_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,11 @@
 
 #include <bobbin/core/internal/thread.h>
 
+#include "io/src/blocking.h"
 #include "io/src/file_descriptor.h"
+#include "io/src/limits.h"
+#include "io/src/op.h"
+#include "io/src/result.h"
 
 namespace bobbin::io::internal {
 
@@ -59,29 +64,52 @@ class Socket {
   // Inside from construction to destruction, if `ok()`.
   class Use {
    public:
-    Use(Socket& socket, User user) noexcept : socket_(socket), user_(user) {
-      is_in_ = socket.Enter(user);
-    }
+    Use(Socket& socket, User user) noexcept
+        : socket_(socket), user_(user), is_in_(socket.Enter(user)) {}
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use() {
       if (is_in_) socket_.Leave(user_);
     }
-    bool ok() const { return is_in_; }
+    bool ok() const { return __builtin_expect(is_in_, 1); }
     // Why not.
     absl::Status Refusal(std::string_view operation) const;
 
    private:
     Socket& socket_;
     const User user_;
-    bool is_in_;
+    const bool is_in_;
   };
 
-  // The four need the calling thread to be inside as reader or writer.
-  absl::StatusOr<size_t> Receive(bobbin::internal::Thread& self, std::span<std::byte> buffer);
-  absl::StatusOr<size_t> Send(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
-  absl::Status ReceiveExact(bobbin::internal::Thread& self, std::span<std::byte> buffer);
-  absl::Status SendAll(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
+  // One transfer. REQUIRES: the calling thread is inside as reader or writer; there are bytes.
+  Result Receive(bobbin::internal::Thread& self, std::span<std::byte> buffer) {
+    if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
+      return BlockingReceive(self, fd_, buffer.data(), buffer.size());
+    }
+    while (true) {
+      if (self.ShouldStop()) return WhyStopped(self);
+      ParkedOp op(OpCode::kReceive, fd_, buffer.data(), TransferBytes(buffer.size()));
+      op.set_waits_first(!may_have_more_);
+      const Result result = op.Run(self);
+      may_have_more_ = op.has_more();
+      if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
+    }
+  }
+  Result Send(bobbin::internal::Thread& self, std::span<const std::byte> bytes) {
+    if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
+      return BlockingSend(self, fd_, bytes.data(), bytes.size());
+    }
+    while (true) {
+      if (self.ShouldStop()) return WhyStopped(self);
+      ParkedOp op(OpCode::kSend, fd_, const_cast<std::byte*>(bytes.data()),
+                  TransferBytes(bytes.size()));
+      const Result result = op.Run(self);
+      if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
+    }
+  }
+  // What a reader is told of a result that is not positive, and a writer of a negative one.
+  absl::StatusOr<size_t> AfterReceive(Result result) const;
+  absl::Status AfterSend(Result result);
 
   // REQUIRES: the calling thread is inside.
   int fd() const { return fd_; }
@@ -91,10 +119,29 @@ class Socket {
   static constexpr uint32_t kClosing = 16;
   static constexpr uint32_t kStateMask = kOwned | kClosing;
 
-  [[nodiscard]] bool Enter(User user) noexcept;
-  void Leave(User user) noexcept;
-  // The status for an error number, or for a close of this side.
-  absl::Status Failure(int error, std::string_view operation) const;
+  static uint32_t TransferBytes(size_t bytes) {
+    return static_cast<uint32_t>(std::min(bytes, kTransferBytesMax));
+  }
+
+  [[nodiscard]] bool Enter(User user) noexcept {
+    const uint32_t bits = static_cast<uint32_t>(user);
+    uint32_t word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
+    do {
+      if ((word & kClosing) != 0) return false;
+      if (user != User::kGuest && (word & bits) != 0) return false;
+      // Pairs with the release in Leave: the reader before this one is done with the reader's fields.
+    } while (!word_.compare_exchange_weak(word, word + bits, std::memory_order_acquire,
+                                          std::memory_order_relaxed));  // relaxed: looked at anew.
+    return true;
+  }
+  void Leave(User user) noexcept {
+    const uint32_t bits = static_cast<uint32_t>(user);
+    const int fd = fd_;  // The owner may free the socket once this user is out.
+    // Pairs with itself: the last one out comes after everybody else.
+    const uint32_t left = word_.fetch_sub(bits, std::memory_order_acq_rel) - bits;
+    if (__builtin_expect((left & ~kOwned) == kClosing, 0)) LastOut(fd, (left & kOwned) == 0);
+  }
+  void LastOut(int fd, bool is_orphan) noexcept;
   // Whether the end that a reader met was a reset, of which a writer took the notice.
   bool EndWasReset() const noexcept;
 

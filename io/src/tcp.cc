@@ -18,21 +18,21 @@
 #include <bobbin/core/status.h>
 
 #include "io/src/blocking.h"
-#include "io/src/error.h"
 #include "io/src/file_descriptor.h"
 #include "io/src/listener.h"
 #include "io/src/op.h"
+#include "io/src/result.h"
 #include "io/src/socket.h"
 
 namespace bobbin::io {
 
 using bobbin::internal::Current;
 using bobbin::internal::Thread;
-using internal::ClosedError;
 using internal::FileDescriptor;
 using internal::Listener;
+using internal::Result;
+using internal::ResultStatus;
 using internal::Socket;
-using internal::SocketError;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
 
@@ -56,23 +56,18 @@ absl::StatusOr<SocketAddress> AddressOf(int fd, Call call, std::string_view oper
   sockaddr_storage storage{};
   socklen_t bytes = sizeof(storage);
   auto* const address = reinterpret_cast<sockaddr*>(&storage);
-  if (call(fd, address, &bytes) != 0) return SocketError(errno, operation);
+  const int error = call(fd, address, &bytes) == 0 ? 0 : errno;
+  if (error != 0) return ResultStatus(-error, operation);
   return SocketAddress::FromSockaddr(address, bytes);
 }
 
-// Connects `fd`. What became of it otherwise: an error number, 0 if it is connected.
-absl::StatusOr<int> ConnectSocket(Thread& self, int fd, const SocketAddress& peer) {
-  if (self.role() != Role::kVirtual) {
-    internal::BlockingResult result = internal::BlockingConnect(self, fd, peer);
-    if (!result.stop.ok()) return std::move(result.stop);
-    return static_cast<int>(-result.value);
-  }
+// Connects `fd`; 0 if it is connected.
+Result ConnectSocket(Thread& self, int fd, const SocketAddress& peer) {
+  if (self.role() != Role::kVirtual) return internal::BlockingConnect(self, fd, peer);
   // The kernel has copied the address before this returns.
   internal::ParkedOp op(internal::OpCode::kConnect, fd, const_cast<sockaddr*>(peer.data()),
                         peer.bytes());
-  const int32_t result = op.Run(self);
-  if (result == -ECANCELED && op.is_stop_requested()) return Thread::StatusOf(op.stop_cause());
-  return -result;
+  return op.Run(self);
 }
 
 }  // namespace
@@ -98,11 +93,12 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer) {
   if (self.ShouldStop()) return self.StopStatus();
   const auto operation = [&] { return fmt::format("connect {}", peer.ToString()); };
   FileDescriptor fd(::socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.is_open()) return SocketError(errno, operation());
+  const int error = fd.is_open() ? 0 : errno;
+  if (error != 0) return ResultStatus(-error, operation());
   SetFlag(fd.get(), IPPROTO_TCP, TCP_NODELAY, true);
   // A socket whose connect was given up is of no use: it is closed here in any case.
-  BOBBIN_ASSIGN_OR_RETURN(const int error, ConnectSocket(self, fd.get(), peer));
-  if (error != 0) return SocketError(error, operation());
+  const Result result = ConnectSocket(self, fd.get(), peer);
+  if (result < 0) return ResultStatus(result, operation());
   return TcpStream(std::make_unique<Socket>(std::move(fd)).release());
 }
 
@@ -119,41 +115,64 @@ absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view host, uint16_t por
 absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kReader);
+  Socket& socket = this->socket();
+  const Use use(socket, User::kReader);
   if (!use.ok()) return use.Refusal("read");
   if (buffer.empty()) return size_t{0};
-  return socket_->Receive(self, buffer);
+  const Result received = socket.Receive(self, buffer);
+  if (__builtin_expect(received > 0, 1)) return static_cast<size_t>(received);
+  return socket.AfterReceive(received);
 }
 
 absl::Status TcpStream::ReadExact(std::span<std::byte> buffer) {
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kReader);
+  Socket& socket = this->socket();
+  const Use use(socket, User::kReader);
   if (!use.ok()) return use.Refusal("read");
-  return socket_->ReceiveExact(self, buffer);
+  for (size_t have = 0; have < buffer.size();) {
+    const Result received = socket.Receive(self, buffer.subspan(have));
+    if (__builtin_expect(received <= 0, 0)) {
+      BOBBIN_RETURN_IF_ERROR(socket.AfterReceive(received).status());
+      return MakeStatus(absl::StatusCode::kOutOfRange,
+                        fmt::format("read: the peer ended after {} of {} bytes", have,
+                                    buffer.size()));
+    }
+    have += static_cast<size_t>(received);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> TcpStream::Write(std::span<const std::byte> bytes) {
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kWriter);
+  Socket& socket = this->socket();
+  const Use use(socket, User::kWriter);
   if (!use.ok()) return use.Refusal("write");
   if (bytes.empty()) return size_t{0};
-  return socket_->Send(self, bytes);
+  const Result sent = socket.Send(self, bytes);
+  if (__builtin_expect(sent >= 0, 1)) return static_cast<size_t>(sent);
+  return socket.AfterSend(sent);
 }
 
 absl::Status TcpStream::WriteAll(std::span<const std::byte> bytes) {
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kWriter);
+  Socket& socket = this->socket();
+  const Use use(socket, User::kWriter);
   if (!use.ok()) return use.Refusal("write");
-  return socket_->SendAll(self, bytes);
+  while (!bytes.empty()) {
+    const Result sent = socket.Send(self, bytes);
+    if (__builtin_expect(sent < 0, 0)) return socket.AfterSend(sent);
+    bytes = bytes.subspan(static_cast<size_t>(sent));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TcpStream::ShutdownWrite() {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("shut down");
-  if (::shutdown(socket_->fd(), SHUT_WR) != 0) return SocketError(errno, "shut down");
+  if (::shutdown(socket_->fd(), SHUT_WR) != 0) return ResultStatus(-errno, "shut down");
   return absl::OkStatus();
 }
 
@@ -163,7 +182,7 @@ absl::Status TcpStream::SetNoDelay(bool is_on) {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("set no delay");
   if (!SetFlag(socket_->fd(), IPPROTO_TCP, TCP_NODELAY, is_on)) {
-    return SocketError(errno, "set no delay");
+    return ResultStatus(-errno, "set no delay");
   }
   return absl::OkStatus();
 }
@@ -190,7 +209,7 @@ Listener& TcpListener::listener() const {
 absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
                                               const TcpListenerOptions& options) {
   const auto failed = [&](int error) {
-    return SocketError(error, fmt::format("listen {}", local.ToString()));
+    return ResultStatus(-error, fmt::format("listen {}", local.ToString()));
   };
   FileDescriptor fd(::socket(local.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return failed(errno);

@@ -26,6 +26,24 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+// The way to a private function that the language leaves open: a thread that has looked once and
+// found too few permits is about to call it.
+template <absl::Status (Semaphore::*kAcquireSlow)(int64_t)>
+struct AfterFirstLook {
+  friend absl::Status AcquireAfterFirstLook(Semaphore& slots) { return (slots.*kAcquireSlow)(1); }
+};
+absl::Status AcquireAfterFirstLook(Semaphore& slots);
+template struct AfterFirstLook<&Semaphore::AcquireSlow>;
+
+// SCHED-13, without the race.
+BOBBIN_TEST(SemaphoreTest, AReleaseBetweenTheFirstLookAndTheQueueIsSeen) {
+  Semaphore slots(0);
+  slots.Release();
+  const DeadlineScope scope(std::chrono::seconds(10));
+  EXPECT_OK(AcquireAfterFirstLook(slots));
+  EXPECT_EQ(slots.available(), 0);
+}
+
 BOBBIN_TEST(SemaphoreTest, PermitsThatAreFreeAreTakenWithoutWaiting) {
   Semaphore slots(3);
   const NoSuspendScope scope;

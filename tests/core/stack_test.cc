@@ -50,6 +50,7 @@ namespace {
 
 // CORE-12
 TEST(StackTest, ParkedThreadsCostHardlyAnyMappings) {
+  if (kUnderThreadSanitizer) GTEST_SKIP() << "the sanitizer maps memory for every thread";
   static constexpr int kThreads = Rounds(30'000);
   WithRuntime({.carriers = 2}, [](Runtime& runtime) {
     Event go;
@@ -76,6 +77,7 @@ TEST(StackTest, ParkedThreadsCostHardlyAnyMappings) {
 
 // The same where guards split mappings: the limit is a clear error, and nothing else breaks.
 TEST(StackTest, WhereGuardsAreScarceSpawnSaysSo) {
+  if (kUnderThreadSanitizer) GTEST_SKIP() << "the sanitizer maps memory for every thread";
   WithRuntime({.carriers = 2, .forces_mprotect_guards = true}, [](Runtime& runtime) {
     Event go;
     VirtualThread main = runtime.Spawn([&] {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <fstream>
+#include <iostream>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -15,6 +19,7 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/cancel.h>
+#include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/local.h>
 #include <bobbin/core/role.h>
@@ -28,6 +33,7 @@
 #include "tests/support/bobbin_test.h"
 #include "tests/support/log.h"
 #include "tests/support/os_threads.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/thread_probe.h"
 
@@ -673,6 +679,30 @@ class PlatformPoolDeathTest : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
+
+// Ends the process after it has printed what a pool says when no thread can be started: there is no
+// address space left for a stack.
+[[noreturn]] void UseAPoolWithoutThreads() {
+  PlatformPool pool({.name = "disk"});
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{4} << 20);
+  const rlimit limit{bytes, bytes};
+  BOBBIN_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+  const absl::Status ran = pool.RunBlocking([] {});
+  const absl::Status submitted = pool.Submit([] {});
+  std::cerr << ran << "; " << submitted << "; threads " << pool.Statistics().threads;
+  _exit(0);
+}
+
+TEST_F(PlatformPoolDeathTest, ASystemThatGivesNoThreadIsAnError) {
+  if (test::kUnderAddressSanitizer || test::kUnderThreadSanitizer) {
+    GTEST_SKIP() << "the sanitizer needs the address space";
+  }
+  EXPECT_EXIT(UseAPoolWithoutThreads(), testing::ExitedWithCode(0),
+              "RESOURCE_EXHAUSTED: run on \"disk\": the system gives no thread; "
+              "RESOURCE_EXHAUSTED: .*; threads 0");
+}
 
 TEST_F(PlatformPoolDeathTest, ABodyOfSubmitThatThrowsEndsTheProcess) {
   EXPECT_DEATH(

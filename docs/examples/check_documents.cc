@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Snippet check: what the documents quote is what the examples say.
+// Check documents: what they quote is what the examples say, and the tests they name exist.
 //
-//   snippet_check ROOT
+//   check_documents ROOT
 //
 // A quotation is a block that begins with "```cpp hello.cc#program". It must equal, but for the
 // indentation, what stands in docs/examples/hello.cc between the lines "// [program]" and
-// "// [/program]"; the parts of a region that is opened more than once are joined. A block of C++
-// that says no region, a region that does not exist, one that no document quotes: each is a
-// complaint. Exit status: 0 if there is none, else 1.
+// "// [/program]"; the parts of a region that is opened more than once are joined. Each region is
+// quoted somewhere. A test is named as `MutexTest.OneThreadIsInsideAtATime`.
+//
+// Exit status: 0 if all is well, 1 if not, 2 if it was started wrongly.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using Lines = std::vector<std::string>;
-using Regions = std::map<std::string, Lines>;  // By "hello.cc#program".
 
 Lines ReadLines(const fs::path& path) {
   Lines lines;
@@ -44,11 +47,6 @@ std::vector<fs::path> FilesIn(const fs::path& folder, std::string_view extension
   return files;
 }
 
-std::string_view Trim(std::string_view line) {
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  return line;
-}
-
 // Without the indentation that all lines have.
 Lines Dedent(Lines lines) {
   size_t indent = std::string::npos;
@@ -57,13 +55,11 @@ Lines Dedent(Lines lines) {
   return lines;
 }
 
-// "program" if the line is "// [program]"; "/program" at its end; else nothing.
-std::string_view MarkOf(std::string_view line) {
-  line = Trim(line);
-  if (!line.starts_with("// [") || !line.ends_with("]")) return {};
-  line = line.substr(4, line.size() - 5);
-  return line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-/") == line.npos ? line
-                                                                             : std::string_view();
+// "program" for the line "// [program]", "/program" for "// [/program]", nothing for all others.
+std::string MarkOf(const std::string& line) {
+  static const std::regex mark(R"( *// \[(/?[a-z-]+)\])");
+  std::smatch match;
+  return std::regex_match(line, match, mark) ? match[1].str() : std::string();
 }
 
 class Check {
@@ -72,12 +68,12 @@ class Check {
     const std::string prefix = path.filename().string() + "#";
     std::string open;
     for (const std::string& line : ReadLines(path)) {
-      const std::string_view mark = MarkOf(line);
+      const std::string mark = MarkOf(line);
       if (mark.empty()) {
         if (!open.empty()) regions_[open].push_back(line);
       } else if (open.empty() && mark[0] != '/') {
-        open = prefix + std::string(mark);
-      } else if (!open.empty() && mark[0] == '/' && open == prefix + std::string(mark.substr(1))) {
+        open = prefix + mark;
+      } else if (!open.empty() && open == prefix + mark.substr(1)) {
         open.clear();
       } else {
         Complain(path, "a mark out of place: " + line);
@@ -86,16 +82,33 @@ class Check {
     if (!open.empty()) Complain(path, "not closed: " + open);
   }
 
+  void ReadTests(const fs::path& folder) {
+    static const std::regex declaration(R"(\((\w+Test),\s*(\w+)\s*[,)])");
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.path().extension() != ".cc") continue;
+      std::ifstream file(entry.path());
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      for (std::sregex_iterator test(text.begin(), text.end(), declaration), end; test != end;
+           ++test) {
+        tests_.insert((*test)[1].str() + "." + (*test)[2].str());
+      }
+    }
+  }
+
   void ReadDocument(const fs::path& path) {
     constexpr std::string_view kFence = "```";
+    constexpr std::string_view kCode = "```cpp";
     const Lines lines = ReadLines(path);
     for (size_t i = 0; i < lines.size(); ++i) {
-      if (!lines[i].starts_with(kFence)) continue;
-      const std::string info = lines[i].substr(kFence.size());
+      const std::string& line = lines[i];
+      if (!line.starts_with(kFence)) {
+        CheckTests(path, line);
+        continue;
+      }
       Lines block;
       while (++i < lines.size() && lines[i] != kFence) block.push_back(lines[i]);
-      if (info.starts_with("cpp")) {
-        Compare(path, info.size() > 4 ? info.substr(4) : std::string(), block);
+      if (line.starts_with(kCode)) {
+        CheckQuotation(path, line.substr(std::min(kCode.size() + 1, line.size())), block);
       }
     }
   }
@@ -109,7 +122,14 @@ class Check {
   }
 
  private:
-  void Compare(const fs::path& document, const std::string& name, const Lines& block) {
+  void CheckTests(const fs::path& document, const std::string& line) {
+    static const std::regex name(R"(`([A-Z]\w*Test\.\w+)`)");
+    for (std::sregex_iterator test(line.begin(), line.end(), name), end; test != end; ++test) {
+      if (!tests_.contains((*test)[1])) Complain(document, "no test " + (*test)[1].str());
+    }
+  }
+
+  void CheckQuotation(const fs::path& document, const std::string& name, const Lines& block) {
     quoted_.insert(name);
     const auto region = regions_.find(name);
     if (region == regions_.end()) return Complain(document, "no region '" + name + "'");
@@ -117,19 +137,20 @@ class Check {
     const auto [is, should] =
         std::mismatch(block.begin(), block.end(), expected.begin(), expected.end());
     if (is == block.end() && should == expected.end()) return;
-    Complain(document, name + " is not quoted as it is\n  in the document: " +
-                           (is == block.end() ? "(the end)" : *is) +
-                           "\n  in the example:  " +
-                           (should == expected.end() ? "(the end)" : *should));
+    const auto text = [](auto line, auto end) { return line == end ? "(end)" : *line; };
+    Complain(document, name +
+                           " is not quoted as it is\n  in the document: " + text(is, block.end()) +
+                           "\n  in the example:  " + text(should, expected.end()));
   }
 
-  void Complain(const fs::path& where, std::string_view what) {
+  void Complain(const fs::path& where, const std::string& what) {
     has_complained_ = true;
-    std::printf("%s: %.*s\n", where.c_str(), static_cast<int>(what.size()), what.data());
+    std::printf("%s: %s\n", where.c_str(), what.c_str());
   }
 
-  Regions regions_;
+  std::map<std::string, Lines> regions_;  // By "hello.cc#program".
   std::set<std::string> quoted_;
+  std::set<std::string> tests_;  // "MutexTest.OneThreadIsInsideAtATime"
   bool has_complained_ = false;
 };
 
@@ -137,14 +158,16 @@ class Check {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fputs("usage: snippet_check ROOT\n", stderr);
+    std::fputs("usage: check_documents ROOT\n", stderr);
     return 2;
   }
   const fs::path root = argv[1];
   Check check;
   for (const fs::path& path : FilesIn(root / "docs/examples", ".cc")) {
-    if (path.filename() != "snippet_check.cc") check.ReadExample(path);
+    // This file speaks of marks without having any.
+    if (path.filename() != "check_documents.cc") check.ReadExample(path);
   }
+  check.ReadTests(root / "tests");
   check.ReadDocument(root / "README.md");
   for (const fs::path& path : FilesIn(root / "docs", ".md")) check.ReadDocument(path);
   return check.Finish() ? 0 : 1;
