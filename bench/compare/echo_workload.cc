@@ -109,10 +109,11 @@ class EchoServer {
     std::array<std::byte, kBufferBytes> buffer;
     while (true) {
       const absl::StatusOr<size_t> received = peer.Read(buffer);
-      if (!received.ok() || *received == 0) return;  // The client reports what went wrong.
-      if (!peer.WriteAll(std::span(buffer).first(*received)).ok()) return;
+      if (!received.ok() || *received == 0) break;  // The client reports what went wrong.
+      if (!peer.WriteAll(std::span(buffer).first(*received)).ok()) break;
       measurement_.Record(MonotonicNow(), {});
     }
+    measurement_.NoteUnitsLeave();
   }
 
   void Fail(const absl::Status& status) {

@@ -14,7 +14,7 @@ double Microseconds(uint64_t nanoseconds) { return static_cast<double>(nanosecon
 }  // namespace
 
 void Measurement::Begin() {
-  os_threads_at_start_ = ReadProcessFigures().os_threads;
+  at_start_ = Read();
   const int64_t from = MonotonicNow().time_since_epoch().count() +
                        static_cast<int64_t>(trial_.warmup_seconds() * 1e9);
   const int64_t to = from + static_cast<int64_t>(trial_.seconds * 1e9);
@@ -22,18 +22,22 @@ void Measurement::Begin() {
   counts_from_.store(from, std::memory_order_relaxed);
 }
 
-void Measurement::ReadOnce(std::atomic<bool>& has_been_read, Reading& reading) {
-  if (has_been_read.exchange(true)) return;
-  reading.operations = operations_.Sum([](const std::atomic<uint64_t>& count) {
+Measurement::Reading Measurement::Read() const {
+  const uint64_t operations = operations_.Sum([](const std::atomic<uint64_t>& count) {
     return count.load(std::memory_order_relaxed);  // relaxed: a count.
   });
-  reading.process = ReadProcessFigures();
+  return {.process = ReadProcessFigures(), .operations = operations};
+}
+
+void Measurement::ReadOnce(std::atomic<bool>& has_been_read, Reading& reading) const {
+  if (!has_been_read.exchange(true)) reading = Read();
 }
 
 Figures Measurement::Summarise() {
-  // Where the last operations of all ended before the time did, nobody has noticed its end.
-  ReadOnce(has_begun_, at_begin_);
+  // Where all were too slow to notice a moment, costs are counted from one before it, or to now.
+  if (!has_begun_.load()) at_begin_ = at_start_;
   ReadOnce(has_ended_, at_end_);
+  const ProcessFigures& start = at_start_.process;
   const ProcessFigures& begin = at_begin_.process;
   const ProcessFigures& end = at_end_.process;
   const uint64_t operations = at_end_.operations - at_begin_.operations;
@@ -45,8 +49,9 @@ Figures Measurement::Summarise() {
   figures.latency_p99_us = Microseconds(latencies_.Quantile(0.99));
   figures.latency_p999_us = Microseconds(latencies_.Quantile(0.999));
 
-  figures.os_threads_peak = std::max({os_threads_at_start_, begin.os_threads, end.os_threads});
-  const uint64_t resident = std::max(end.resident_bytes, resident_before_);
+  figures.os_threads_peak = std::max({start.os_threads, begin.os_threads, end.os_threads});
+  const uint64_t resident =
+      std::max({resident_before_, start.resident_bytes, begin.resident_bytes, end.resident_bytes});
   figures.resident_bytes_per_unit =
       Ratio(static_cast<double>(resident - resident_before_), trial_.concurrency);
   figures.voluntary_switches_per_operation =

@@ -9,7 +9,7 @@
 // Since that one, too, may be interrupted, it also reads how many operations have ended by then,
 // and costs are divided by those between the two readings.
 //
-//   Called from   Record, Stop: any thread. The others: one thread, in the order below; Summarise
+//   Called from   Record, NoteUnitsLeave, Stop: any thread. The others: one thread, in the order below; Summarise
 //   once
 //                 nobody records any more.
 //   Suspends      never.
@@ -61,6 +61,12 @@ class Measurement {
     return false;
   }
 
+  // The units are leaving by themselves, the first of them now: what comes next is no longer the
+  // work. May be called by each of them.
+  void NoteUnitsLeave() {
+    if (!has_ended_.load(std::memory_order_relaxed)) ReadOnce(has_ended_, at_end_);
+  }
+
   // Ends it before its time.
   void Stop() { is_stopped_.store(true, std::memory_order_relaxed); }  // relaxed: only a hint.
   bool is_stopped() const { return is_stopped_.load(std::memory_order_relaxed); }
@@ -73,11 +79,11 @@ class Measurement {
     uint64_t operations = 0;
   };
 
-  void ReadOnce(std::atomic<bool>& has_been_read, Reading& reading);
+  Reading Read() const;
+  void ReadOnce(std::atomic<bool>& has_been_read, Reading& reading) const;
 
   const Trial& trial_;
   uint64_t resident_before_ = 0;
-  uint64_t os_threads_at_start_ = 0;
 
   // Counted up by the threads on each CPU, from the warm-up on. They order nothing.
   PerCpu<std::atomic<uint64_t>> operations_;
@@ -91,6 +97,7 @@ class Measurement {
   // before Summarise.
   std::atomic<bool> has_begun_{false};
   std::atomic<bool> has_ended_{false};
+  Reading at_start_;  // Of the warm-up.
   Reading at_begin_;
   Reading at_end_;
 

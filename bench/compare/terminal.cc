@@ -8,7 +8,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <string_view>
 
 #include "fmt/format.h"
 
@@ -35,7 +34,7 @@ void ProgressLine::Show(const std::string& text) {
   if (!is_shown_ || text == shown_) return;
   // One column is left free: a full line would wrap.
   const size_t columns = TerminalColumns(STDERR_FILENO, 80) - 1;
-  fmt::print(stderr, "\r\x1b[K{}", std::string_view(text).substr(0, columns));
+  fmt::print(stderr, "\r\x1b[K{}", text.substr(0, columns));
   std::fflush(stderr);
   shown_ = text;
 }

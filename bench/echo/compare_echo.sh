@@ -110,6 +110,7 @@ measure() {
   local backend=$1 count=$2 what="$1, $2 connections" port result report carriers_here=1
   [[ $backend != bobbin ]] || carriers_here=$carriers
   : >"$scratch/errors"
+  : >"$scratch/server"  # Before the server starts: the last one's port must not be found there.
   "$server" --backend="$backend" --cpu "$server_cpu" --carriers "$carriers_here" \
     >"$scratch/server" 2>>"$scratch/errors" &
   server_pid=$!

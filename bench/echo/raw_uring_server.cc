@@ -29,8 +29,9 @@ constexpr unsigned kSubmissionEntries = 1024;
 // 10,000) the kernel must allocate those that do not fit.
 constexpr unsigned kCompletionEntries = 16384;
 
-// What is handled before the next submit. Each completion asks for another operation on the same
-// socket: soon after, its memory is still in the cache. The rest keeps its place in the queue.
+// What is handled before the next submit; the rest keeps its place in the queue. Without a bound,
+// connections whose peers answer within a turn go round among themselves while the others wait: at
+// 1000 connections that doubled the p99 (2 cores, 2026-11). 256 was slower than 64 at 10,000.
 constexpr unsigned kCompletionsPerTurn = 64;
 
 // What a completion is for, in the two low bits of its user data; the descriptor is above.

@@ -46,11 +46,12 @@ void WriteNumber(uint64_t number, int base) noexcept {
 const Task* OverflownTask(const void* address) noexcept {
   const Thread* const thread = CurrentOrNull();
   if (thread == nullptr || thread->role() != Role::kVirtual) return nullptr;
-  const char* const base = thread->stack().base;
+  const auto& task = static_cast<const Task&>(*thread);
+  const char* const base = task.stack().base;
   const StackPool& pool = thread->dispatcher()->stacks().pool();
   const auto* const fault = static_cast<const char*>(address);
   if (fault < base || fault >= base + pool.guard_bytes()) return nullptr;
-  return static_cast<const Task*>(thread);
+  return &task;
 }
 
 void Report(const Task& task) noexcept {

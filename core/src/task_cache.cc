@@ -7,43 +7,39 @@
 #include <algorithm>
 #include <new>
 
+#include <bobbin/core/check.h>
+
 #include "core/src/sanitizer.h"
 
 namespace bobbin::internal {
 
+TaskPool::TaskPool(size_t tasks_max) noexcept : tasks_max_(tasks_max) {
+  BOBBIN_CHECK(tasks_max > 0, "a runtime needs room for at least one virtual thread");
+  while (chunks_ == nullptr) {
+    // One chunk more, to cut out a part that is aligned to its size: a huge page, and the way from a
+    // block to its chunk.
+    const size_t bytes = ChunkCount(tasks_max_) * kChunkBytes;
+    void* const reserved = mmap(nullptr, bytes + kChunkBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) {
+      BOBBIN_CHECK(tasks_max_ > kTasksPerChunk, "no address space for virtual threads");
+      tasks_max_ /= 2;
+      continue;
+    }
+    char* const low = static_cast<char*>(reserved);
+    const size_t skipped = -reinterpret_cast<uintptr_t>(low) & (kChunkBytes - 1);
+    chunks_ = low + skipped;
+    if (skipped != 0) munmap(low, skipped);
+    munmap(chunks_ + bytes, kChunkBytes - skipped);
+    madvise(chunks_, bytes, MADV_HUGEPAGE);  // A wish; small pages do as well.
+  }
+}
+
 TaskPool::~TaskPool() {
-  SpinLockHolder hold(lock_);
-  for (char* const chunk : chunks_) {
-    sanitizer::RootEnds(chunk, kChunkBytes);
-    munmap(chunk, kChunkBytes);
+  for (size_t chunk = 0; chunk < ChunkCount(carved()); ++chunk) {
+    sanitizer::RootEnds(chunks_ + chunk * kChunkBytes, kChunkBytes);
   }
-}
-
-bool TaskPool::AddChunk() noexcept {
-  // Twice the size, to cut out a part that is aligned to its size: a huge page, and the way back
-  // from a block to its chunk.
-  void* const reserved = mmap(nullptr, 2 * kChunkBytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) return false;
-  char* const low = static_cast<char*>(reserved);
-  const size_t skipped = -reinterpret_cast<uintptr_t>(low) & (kChunkBytes - 1);
-  char* const chunk = low + skipped;
-  if (skipped != 0) munmap(low, skipped);
-  munmap(chunk + kChunkBytes, kChunkBytes - skipped);
-  madvise(chunk, kChunkBytes, MADV_HUGEPAGE);  // A wish; small pages do as well.
-  ::new (static_cast<void*>(chunk)) ChunkHead{this};
-  sanitizer::RootBegins(chunk, kChunkBytes);
-  chunks_.push_back(chunk);
-  return true;
-}
-
-Task& TaskPool::At(size_t index) noexcept {
-  char* chunk;
-  {
-    SpinLockHolder hold(lock_);
-    chunk = chunks_[index / kTasksPerChunk];
-  }
-  return *std::launder(reinterpret_cast<Task*>(chunk + sizeof(ChunkHead)) + index % kTasksPerChunk);
+  munmap(chunks_, ChunkCount(tasks_max_) * kChunkBytes);
 }
 
 size_t TaskPool::carved() noexcept {
@@ -64,16 +60,17 @@ TaskBatch TaskPool::Allocate(size_t count) noexcept {
   while (batch.count < count && free_first_ != nullptr) {
     Task* const task = free_first_;
     free_first_ = task->link_;
-    --free_count_;
     task->link_ = batch.first;
     batch.first = task;
     ++batch.count;
   }
   while (batch.count < count && carved_ < tasks_max_) {
-    if (carved_ == chunks_.size() * kTasksPerChunk && !AddChunk()) break;
-    char* const tasks = chunks_[carved_ / kTasksPerChunk] + sizeof(ChunkHead);
-    Task* const task =
-        ::new (static_cast<void*>(tasks + carved_ % kTasksPerChunk * sizeof(Task))) Task();
+    if (carved_ % kTasksPerChunk == 0) {
+      char* const chunk = chunks_ + carved_ / kTasksPerChunk * kChunkBytes;
+      ::new (static_cast<void*>(chunk)) ChunkHead{this};
+      sanitizer::RootBegins(chunk, kChunkBytes);
+    }
+    Task* const task = ::new (static_cast<void*>(BytesAt(carved_))) Task();
     ++carved_;
     task->link_ = batch.first;
     batch.first = task;
@@ -89,7 +86,6 @@ void TaskPool::Free(TaskBatch batch) noexcept {
   SpinLockHolder hold(lock_);
   last->link_ = free_first_;
   free_first_ = batch.first;
-  free_count_ += batch.count;
 }
 
 void TaskPool::Free(Task& task) noexcept {

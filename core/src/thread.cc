@@ -19,7 +19,9 @@ Wake Thread::Park() noexcept {
       state_.phase() != Phase::kWaitingShielded && !here.ArmTimer(*timer)) {
     timer->has_expired = true;
     if (state_.TryInterrupt(Wake::kExpired)) return state_.EndWait();
-    if (state_.phase() == Phase::kWaitingKernel) kernel_wait_->RequestStop(Wake::kExpired);
+    if (state_.phase() == Phase::kWaitingKernel) {
+      static_cast<Task*>(this)->kernel_wait_->RequestStop(Wake::kExpired);
+    }
   }
   here.Suspend(*this);
   return state_.EndWait();
@@ -35,7 +37,7 @@ void Thread::Interrupt(Wake cause) noexcept {
   if (state_.TryInterrupt(cause)) {
     dispatcher()->MakeReady(*this);
   } else if (state_.phase() == Phase::kWaitingKernel) {
-    kernel_wait_->RequestStop(cause);
+    static_cast<Task*>(this)->kernel_wait_->RequestStop(cause);
   }
 }
 

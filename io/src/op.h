@@ -121,7 +121,7 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
     thread_ = &self;
     StartHere();
     self.state().BeginWait(bobbin::internal::Phase::kWaitingKernel);
-    self.set_kernel_wait(this);
+    static_cast<bobbin::internal::Task&>(self).set_kernel_wait(this);
     const bobbin::internal::Wake wake = self.Park();
     BOBBIN_DCHECK(wake == bobbin::internal::Wake::kNotified, "a wait ended without its completion");
     static_cast<void>(wake);

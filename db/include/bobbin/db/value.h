@@ -133,8 +133,7 @@ Param::Content Param::ContentOf(const T& value) {
   } else if constexpr (std::floating_point<T>) {
     return static_cast<double>(value);
   } else if constexpr (internal::IsOptional<T>::value) {
-    if (!value.has_value()) return nullptr;
-    return ContentOf(*value);
+    return value.has_value() ? ContentOf(*value) : Content(nullptr);
   } else if constexpr (std::same_as<T, Value>) {
     return std::visit([](const auto& held) { return ContentOf(held); }, value);
   } else if constexpr (std::convertible_to<const T&, std::string_view>) {

@@ -3,9 +3,9 @@
 // Dispatcher: core's half of a carrier - who runs next, and the switch to them.
 //
 // It keeps the queue of ready threads and switches straight from the thread that stops to the one
-// that goes on; only when there is nobody, when the turn's budget is spent or when the inbox has
-// something does it go home, to the carrier's own stack and loop. The other half - sleeping,
-// timers, work from elsewhere - is behind the virtual functions, which sched implements.
+// that goes on, looking into the inbox on the way; only when there is nobody or when the turn's
+// budget is spent does it go home, to the carrier's own stack and loop. The other half - sleeping,
+// timers, new work from elsewhere - is behind the virtual functions, which sched implements.
 //
 // Order. Ready threads run first come, first served. Fresh tasks (never run) come after them, but
 // one of every kFreshEvery picks looks at the fresh ones first, so that neither kind starves the
@@ -88,8 +88,8 @@ class Dispatcher {
   void Bind() noexcept;
   void Unbind() noexcept;
 
-  // From the carrier's own stack: runs threads until `budget` switches are used up, there is nobody
-  // left to run, or the inbox has something. Returns how many switches were used.
+  // From the carrier's own stack: runs threads until `budget` switches are used up or there is nobody
+  // left to run. Returns how many switches were used.
   uint32_t RunReady(uint32_t budget) noexcept;
   bool has_ready() const noexcept { return ready_first_ != nullptr; }
   // Whether there is a stack for a fresh task.

@@ -2,9 +2,10 @@
 //
 // Task: the control block of one virtual thread, 192 bytes in three cache lines.
 //
-//   line 1   Thread: what every switch and wake touches
-//   line 2   identity, and the links by which others reach it
-//   line 3   before it starts: its body; when it has ended: what it ended with
+//   line 1   Thread: what every switch and wake touches, also from another carrier
+//   line 2   identity, owner, and what it runs on
+//   line 3   before it starts: its body; while it runs: whom it waits for in the kernel; when it has
+//            ended: what it ended with
 //
 // Blocks come from a TaskPool and their memory is never returned to the system while the runtime
 // lives, so that a late message can look at a block that has ended, find another ticket and do
@@ -105,6 +106,10 @@ class Task final : public Thread, public IntrusiveLink {
   // REQUIRES: the task has started.
   LocalTable*& locals() noexcept { return locals_; }
 
+  // Who is asked to end a wait of kind kWaitingKernel; set for the length of that wait.
+  void set_kernel_wait(KernelWait* wait) noexcept { kernel_wait_ = wait; }
+  Stack stack() const noexcept { return stack_; }
+
   // Returns the block to where it came from. Called from: whoever holds it, on any thread.
   void Free() noexcept;
 
@@ -125,6 +130,7 @@ class Task final : public Thread, public IntrusiveLink {
  private:
   friend class Dispatcher;
   friend class Inbox;
+  friend class Thread;
   friend class Intake;
   friend class TaskPool;
   friend class TaskCache;
@@ -147,8 +153,7 @@ class Task final : public Thread, public IntrusiveLink {
     return taken;
   }
 
-  Task* link_ = nullptr;  // In an intake, in an inbox, or in a list of free blocks.
-  std::atomic<uint32_t> attention_{0};  // See above: written by any thread.
+  Stack stack_;  // What it runs on, once it has started.
   WordLock<uint32_t, 1> ending_{0};     // See above.
   uint64_t id_ = 0;
   char* name_ = nullptr;
@@ -160,8 +165,11 @@ class Task final : public Thread, public IntrusiveLink {
     Body::RunFunction run_ = nullptr;  // Until it starts.
     LocalTable* locals_;               // From then on.
   };
-  // Until it starts, the body; when it has ended, its Outcome.
-  alignas(std::max_align_t) std::byte storage_[Body::kInlineBytes];
+  union {
+    // Until it starts, the body; when it has ended, its Outcome.
+    alignas(std::max_align_t) std::byte storage_[Body::kInlineBytes];
+    KernelWait* kernel_wait_;  // While it runs; see set_kernel_wait.
+  };
 };
 
 #if !defined(__SANITIZE_THREAD__)

@@ -37,6 +37,7 @@ namespace bobbin::internal {
 inline constexpr size_t kCacheLineBytes = 64;
 
 class Dispatcher;
+class Task;
 
 // One block of stack memory, named by its low end; null is none.
 struct Stack {
@@ -99,10 +100,6 @@ class alignas(kCacheLineBytes) Thread {
   void EnterShield() noexcept { ++shield_depth_; }
   void LeaveShield() noexcept { --shield_depth_; }
 
-  // Who is asked to end a wait of kind kWaitingKernel; set for the length of that wait.
-  void set_kernel_wait(KernelWait* wait) noexcept { kernel_wait_ = wait; }
-  Stack stack() const noexcept { return stack_; }
-
  protected:
   friend class Dispatcher;
   friend class WakeList;
@@ -124,8 +121,10 @@ class alignas(kCacheLineBytes) Thread {
   // In the ready queue or a wake list; a thread is in one of them at most.
   Thread* next_ = nullptr;
   TimerNode* governing_ = nullptr;
-  KernelWait* kernel_wait_ = nullptr;
-  Stack stack_;  // What a virtual thread runs on, once it has started.
+  // A virtual thread's: messages to its carrier, see task.h. Here, because who wakes it from another
+  // carrier touches this line anyway.
+  Task* link_ = nullptr;
+  std::atomic<uint32_t> attention_{0};  // Written by any thread.
   // Set by Cancel on any thread; read by the thread itself.
   std::atomic<bool> is_cancelled_{false};
   bool has_checked_cancel_ = false;
