@@ -9,9 +9,8 @@
 // Since that one, too, may be interrupted, it also reads how many operations have ended by then,
 // and costs are divided by those between the two readings.
 //
-//   Called from   Record, NoteUnitsLeave, Stop: any thread. The others: one thread, in the order below; Summarise
-//   once
-//                 nobody records any more.
+//   Called from   Record, NoteUnitsLeave, Stop: any thread. The others: one thread, in the order
+//                 below; Summarise once nobody records any more.
 //   Suspends      never.
 //   Cost          Record: a few loads and two increments.
 

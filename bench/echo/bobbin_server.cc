@@ -33,8 +33,8 @@
 namespace bobbin::bench {
 namespace {
 
-// The most one read takes, whatever the options say: with its buffer and all that is called beneath, a
-// connection that waits should touch one page of its stack.
+// The most one read takes, whatever the options say: with its buffer and all that is called
+// beneath, a connection that waits should touch one page of its stack.
 constexpr size_t kStackBufferBytes = 2048;
 
 class EchoServer {

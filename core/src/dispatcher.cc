@@ -15,7 +15,8 @@
 namespace bobbin::internal {
 
 namespace {
-// How many lines of a parked stack its thread touches first when it goes on; as measured, not exact.
+// How many lines of a parked stack its thread touches first when it goes on; as measured, not
+// exact.
 constexpr size_t kParkedLines = 6;
 }  // namespace
 

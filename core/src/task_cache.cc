@@ -16,8 +16,8 @@ namespace bobbin::internal {
 TaskPool::TaskPool(size_t tasks_max) noexcept : tasks_max_(tasks_max) {
   BOBBIN_CHECK(tasks_max > 0, "a runtime needs room for at least one virtual thread");
   while (chunks_ == nullptr) {
-    // One chunk more, to cut out a part that is aligned to its size: a huge page, and the way from a
-    // block to its chunk.
+    // One chunk more, to cut out a part that is aligned to its size: a huge page, and the way from
+    // a block to its chunk.
     const size_t bytes = ChunkCount(tasks_max_) * kChunkBytes;
     void* const reserved = mmap(nullptr, bytes + kChunkBytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

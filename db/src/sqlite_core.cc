@@ -9,6 +9,7 @@
 
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
+#include <bobbin/core/role.h>
 #include <bobbin/core/status.h>
 
 #include "db/src/limits.h"
@@ -35,6 +36,13 @@ bool SeemsToRead(std::string_view sql) {
 SqliteOptions Completed(SqliteOptions options) {
   options.readers = std::min(options.readers, kSqliteReadersMax);
   return options;
+}
+
+// A platform or foreign thread may do itself what a virtual thread needs the pool for: a way there
+// and back would only cost it two wakes.
+bool CallerMayBlock() {
+  const Role role = CurrentRole();
+  return role == Role::kPlatform || role == Role::kForeign;
 }
 
 // One trip to a platform thread.
@@ -112,6 +120,11 @@ absl::Status SqliteCore::CloseAll(SqliteLeases& leases) {
 
 absl::Status SqliteCore::Run(SqliteConnection& connection, SqliteOperation& operation, Work work) {
   Trip trip{connection, &operation, work};
+  if (CallerMayBlock()) {
+    BOBBIN_RETURN_IF_ERROR(CheckStop());
+    Trip::Go(&trip);
+    return std::move(trip.status);
+  }
   BOBBIN_RETURN_IF_ERROR(bobbin::internal::RunAndWait(
       pool().core(), {.run = &Trip::Go, .request_stop = &Trip::RequestStop, .argument = &trip}));
   return std::move(trip.status);
@@ -120,6 +133,10 @@ absl::Status SqliteCore::Run(SqliteConnection& connection, SqliteOperation& oper
 absl::Status SqliteCore::RunAlways(SqliteConnection& connection, Work work) {
   const CancelShield shield;
   Trip trip{connection, nullptr, work};
+  if (CallerMayBlock()) {
+    Trip::Go(&trip);
+    return std::move(trip.status);
+  }
   BOBBIN_RETURN_IF_ERROR(bobbin::internal::RunAndWait(
       pool().core(),
       {.run = &Trip::Go, .argument = &trip, .admission = bobbin::internal::Admission::kAlways}));

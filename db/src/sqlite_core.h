@@ -47,8 +47,9 @@ class SqliteCore {
   PlatformPool& pool() { return own_pool_.has_value() ? *own_pool_ : *options_.pool; }
   SqliteLeases& writer() { return writer_; }
 
-  // Runs `work` with a session of `connection` on a platform thread; `operation` ends it early when
-  // the caller is to stop. REQUIRES: the caller has the connection.
+  // Runs `work` with a session of `connection`: on a thread of the pool for a virtual thread, at
+  // once for a caller that may block. `operation` ends it early when the caller is to stop.
+  // REQUIRES: the caller has the connection.
   absl::Status Run(SqliteConnection& connection, SqliteOperation& operation, Work work);
   // The same, but neither a stop nor a full pool keeps it from running to its end.
   absl::Status RunAlways(SqliteConnection& connection, Work work);

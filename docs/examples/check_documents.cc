@@ -12,13 +12,13 @@
 // Exit status: 0 if all is well, 1 if not, 2 if it was started wrongly.
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -56,10 +56,53 @@ Lines Dedent(Lines lines) {
 }
 
 // "program" for the line "// [program]", "/program" for "// [/program]", nothing for all others.
-std::string MarkOf(const std::string& line) {
-  static const std::regex mark(R"( *// \[(/?[a-z-]+)\])");
-  std::smatch match;
-  return std::regex_match(line, match, mark) ? match[1].str() : std::string();
+std::string MarkOf(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  if (!line.starts_with("// [") || !line.ends_with("]")) return {};
+  line = line.substr(4, line.size() - 5);
+  const bool is_mark = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-/") == line.npos;
+  return is_mark ? std::string(line) : std::string();
+}
+
+bool IsWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// The word at the beginning of `text`.
+std::string_view FirstWord(std::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), IsWordCharacter);
+  return text.substr(0, static_cast<size_t>(end - text.begin()));
+}
+
+// The tests that a C++ file declares: "MutexTest.OneThreadIsInsideAtATime" for an opening bracket
+// with `MutexTest, OneThreadIsInsideAtATime` behind it.
+std::set<std::string> TestsOf(std::string_view text) {
+  std::set<std::string> tests;
+  for (size_t at = text.find('('); at != text.npos; at = text.find('(', at + 1)) {
+    const std::string_view suite = FirstWord(text.substr(at + 1));
+    std::string_view rest = text.substr(at + 1 + suite.size());
+    if (!suite.ends_with("Test") || !rest.starts_with(',')) continue;
+    rest.remove_prefix(std::min(rest.find_first_not_of(", \n"), rest.size()));
+    tests.insert(std::string(suite) + "." + std::string(FirstWord(rest)));
+  }
+  return tests;
+}
+
+// The tests that a line of a document names in backticks.
+Lines TestsNamedIn(std::string_view line) {
+  Lines names;
+  for (size_t open = line.find('`'); open != line.npos;) {
+    const size_t close = std::min(line.find('`', open + 1), line.size());
+    const std::string_view name = line.substr(open + 1, close - open - 1);
+    const std::string_view suite = FirstWord(name);
+    const std::string_view rest = name.substr(suite.size());
+    if (suite.ends_with("Test") && rest.starts_with('.') &&
+        FirstWord(rest.substr(1)).size() + 1 == rest.size()) {
+      names.emplace_back(name);
+    }
+    open = close == line.size() ? line.npos : line.find('`', close + 1);
+  }
+  return names;
 }
 
 class Check {
@@ -83,15 +126,11 @@ class Check {
   }
 
   void ReadTests(const fs::path& folder) {
-    static const std::regex declaration(R"(\((\w+Test),\s*(\w+)\s*[,)])");
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.path().extension() != ".cc") continue;
       std::ifstream file(entry.path());
       const std::string text(std::istreambuf_iterator<char>(file), {});
-      for (std::sregex_iterator test(text.begin(), text.end(), declaration), end; test != end;
-           ++test) {
-        tests_.insert((*test)[1].str() + "." + (*test)[2].str());
-      }
+      tests_.merge(TestsOf(text));
     }
   }
 
@@ -122,10 +161,9 @@ class Check {
   }
 
  private:
-  void CheckTests(const fs::path& document, const std::string& line) {
-    static const std::regex name(R"(`([A-Z]\w*Test\.\w+)`)");
-    for (std::sregex_iterator test(line.begin(), line.end(), name), end; test != end; ++test) {
-      if (!tests_.contains((*test)[1])) Complain(document, "no test " + (*test)[1].str());
+  void CheckTests(const fs::path& document, std::string_view line) {
+    for (const std::string& name : TestsNamedIn(line)) {
+      if (!tests_.contains(name)) Complain(document, "no test " + name);
     }
   }
 

@@ -2,8 +2,9 @@
 //
 // Blocking: socket calls for platform and foreign threads, which have no ring.
 //
-// Plain system calls on blocking sockets. Only where a deadline governs, the thread first waits until
-// the socket is ready. A socket that is closed under them is shut down first, which ends the calls.
+// Plain system calls on blocking sockets. Only where a deadline governs, the thread first waits
+// until the socket is ready. A socket that is closed under them is shut down first, which ends the
+// calls.
 //
 //   Called from   platform and foreign threads.
 //   Suspends      blocks the OS thread.

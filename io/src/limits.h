@@ -20,9 +20,9 @@ inline constexpr int kPollRoundsMax = 8;
 // The most one operation moves: the kernel takes a 32-bit length and moves less than 2 GiB.
 inline constexpr size_t kTransferBytesMax = size_t{1} << 30;
 
-// Connections that a listener accepts ahead of those who ask for them: at the first number it stops,
-// so that the kernel's backlog holds the peers back; at the second it goes on. The first bound is
-// soft, for the kernel may deliver what it had ready before it sees the stop.
+// Connections that a listener accepts ahead of those who ask for them: at the first number it
+// stops, so that the kernel's backlog holds the peers back; at the second it goes on. The first
+// bound is soft, for the kernel may deliver what it had ready before it sees the stop.
 inline constexpr size_t kAcceptedMax = 256;
 inline constexpr size_t kAcceptedResume = 64;
 

@@ -2,10 +2,10 @@
 //
 // Listener: a listening socket, the connections that came and nobody has taken yet, and who waits.
 //
-// Somebody must be asking the kernel: the acceptor. As a rule that is a ring, on which one operation
-// brings connection after connection, wanted or not, up to a bound. The operation belongs to the carrier
-// of the virtual thread that found nobody asking; all others wait in the queue, wherever they run. An OS
-// thread that finds nobody asking asks for itself, with a blocking call.
+// Somebody must be asking the kernel: the acceptor. As a rule that is a ring, on which one
+// operation brings connection after connection, wanted or not, up to a bound. The operation belongs
+// to the carrier of the virtual thread that found nobody asking; all others wait in the queue,
+// wherever they run. An OS thread that finds nobody asking asks for itself, with a blocking call.
 //
 // The acceptor
 //
@@ -24,14 +24,17 @@
 //   kOsThread -> kNobody    the OS thread
 //   kNobody, kRing -> kPausing  whoever meets the shortage; kPausing -> kNobody  the one who slept
 //
-// Why nobody waits in vain. A thread that joins the queue has seen an acceptor, or has become the one who
-// starts it, under the same lock. Each transition to kNobody either finds no waiter or tells one to see
-// about it; a thread so told that goes away without (its deadline has come) tells the next one: Leave.
+// Why nobody waits in vain. A thread that joins the queue has seen an acceptor, or has become the
+// one who starts it, under the same lock. Each transition to kNobody either finds no waiter or
+// tells one to see about it; a thread so told that goes away without (its deadline has come) tells
+// the next one: Leave.
 //
 // Why no connection is lost. A connection goes to a waiter whose wait it ended, who then returns it
-// whatever else happens; or to the queue. Closing empties the queue, and what comes after that is closed.
+// whatever else happens; or to the queue. Closing empties the queue, and what comes after that is
+// closed.
 //
-// Users are counted as in socket.h, here under the lock: threads in Accept, the operation, the closer.
+// Users are counted as in socket.h, here under the lock: threads in Accept, the operation, the
+// closer.
 //
 //   Called from   any thread; OnAccept by the ring's carrier.
 //   Suspends      Accept.

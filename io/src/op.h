@@ -2,32 +2,36 @@
 //
 // Op: the record of one operation in the kernel's hands.
 //
-// Two kinds. A ParkedOp lies on the stack of the virtual thread that waits for it. An AcceptOp lies on
-// the heap, in its listener, and brings one connection after the other.
+// Two kinds. A ParkedOp lies on the stack of the virtual thread that waits for it. An AcceptOp lies
+// on the heap, in its listener, and brings one connection after the other.
 //
-// What the kernel is given to find a record again is one number: the record's address, whose low bits
-// and top bits are free, with a tag below and the operation's generation above. The generation tells an
-// operation from the one that had the same address before it.
+// What the kernel is given to find a record again is one number: the record's address, whose low
+// bits and top bits are free, with a tag below and the operation's generation above. The generation
+// tells an operation from the one that had the same address before it.
 //
 // Stages
 //
 //   kIdle        the kernel does not know it
 //   kDeferred    started, but the queue of submissions had no room; the poller holds it
-//   kInFlight    prepared: the kernel may write to its buffer until the last completion has been taken
+//   kInFlight    prepared: the kernel may write to its buffer until the last completion has been
+//                taken
 //
 // Why the kernel never writes to a stack that has been left
 //
-//   1. The kernel uses the addresses in an operation while it executes an entry, and while it runs work
-//      that it deferred: both only inside an enter of the ring's own OS thread, that is not while a
-//      virtual thread runs. (It may hand an operation to a thread of its own; point 2 holds then, too.)
+//   1. The kernel uses the addresses in an operation while it executes an entry, and while it runs
+//      work that it deferred: both only inside an enter of the ring's own OS thread, that is not
+//      while a virtual thread runs. (It may hand an operation to a thread of its own; point 2 holds
+//      then, too.)
 //   2. The last completion of an operation is posted after the last use of an address.
-//   3. A virtual thread leaves ParkedOp::Run only after that completion was taken: `Complete` is the only
-//      thing that ends its wait. A deadline or a cancel only asks the kernel to give up, and waits on.
-//   4. A stack is given back when its virtual thread has ended, and nothing unwinds one from outside.
+//   3. A virtual thread leaves ParkedOp::Run only after that completion was taken: `Complete` is the
+//      only thing that ends its wait. A deadline or a cancel only asks the kernel to give up, and
+//      waits on.
+//   4. A stack is given back when its virtual thread has ended, and nothing unwinds one from
+//      outside.
 //   The destructor asserts it: a record that is in flight must not end.
 //
-// No lock, no atomic: from start to last completion only one OS thread touches a record, that of the
-// ring; the virtual thread that waits runs there, too.
+// No lock, no atomic: from start to last completion only one OS thread touches a record, that of
+// the ring; the virtual thread that waits runs there, too.
 //
 //   Called from   as above.
 //   Suspends      ParkedOp::Run.
@@ -161,9 +165,9 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
 // A listening socket's stream of connections.
 class AcceptOp : public Op {
  public:
-  // Called from: the poller, on its OS thread, with each completion. `result` is a new descriptor, the
-  // callee's, or a negative error number. With `is_last` the record is idle again, and may be gone when
-  // this returns.
+  // Called from: the poller, on its OS thread, with each completion. `result` is a new descriptor,
+  // the callee's, or a negative error number. With `is_last` the record is idle again, and may be
+  // gone when this returns.
   virtual void OnAccept(int32_t result, bool is_last) noexcept = 0;
 
  protected:

@@ -6,8 +6,8 @@
 //   -4095 to -1          an error number, negated
 //   kStopped...          it was given up, for a deadline or a cancel
 //
-// On the way from the kernel to the caller a number is passed on where a status would have to be built,
-// moved and destroyed; it becomes a status in one place.
+// On the way from the kernel to the caller a number is passed on where a status would have to be
+// built, moved and destroyed; it becomes a status in one place.
 //
 //   Called from   any thread.
 //   Suspends      never.
@@ -42,10 +42,10 @@ inline bool IsWorthRepeating(Result result) noexcept {
   return result == -EINTR || result == -EAGAIN;
 }
 
-// The status for a negative result: of errno the canonical code, and "<operation>: <the system's text>".
-// Two exceptions. ETIMEDOUT (the peer does not answer) is UNAVAILABLE, because DEADLINE_EXCEEDED means that
-// a DeadlineScope ended the wait. EPIPE (the peer has gone) is UNAVAILABLE like ECONNRESET, because which
-// of the two a writer gets is chance.
+// The status for a negative result: of errno the canonical code, and "<operation>: <the system's
+// text>". Two exceptions. ETIMEDOUT (the peer does not answer) is UNAVAILABLE, because
+// DEADLINE_EXCEEDED means that a DeadlineScope ended the wait. EPIPE (the peer has gone) is
+// UNAVAILABLE like ECONNRESET, because which of the two a writer gets is chance.
 absl::Status ResultStatus(Result result, std::string_view operation);
 
 // "<operation>: this side has closed it", ABORTED.

@@ -2,14 +2,14 @@
 //
 // Ring: one io_uring, of one OS thread.
 //
-// liburing sets it up and maps it; entries are prepared with liburing's functions. Publishing, entering
-// and taking completions are done here, because one enter is to submit, run the kernel's deferred work,
-// wait and return, with flags that liburing 2.3 does not know.
+// liburing sets it up and maps it; entries are prepared with liburing's functions. Publishing,
+// entering and taking completions are done here, because one enter is to submit, run the kernel's
+// deferred work, wait and return, with flags that liburing 2.3 does not know.
 //
 // The kernel runs deferred work (DEFER_TASKRUN) only inside an enter that asks for completions, and
-// only on the thread that owns the ring. So between two enters nothing changes under the owner's feet:
-// the kernel writes to no buffer and posts no completion. Submitting without asking (Submit) executes
-// the new entries, and may post theirs.
+// only on the thread that owns the ring. So between two enters nothing changes under the owner's
+// feet: the kernel writes to no buffer and posts no completion. Submitting without asking (Submit)
+// executes the new entries, and may post theirs.
 //
 //   Called from   the OS thread that opened it; `fd` and the destructor by anyone.
 //   Suspends      Wait blocks the OS thread.
@@ -40,8 +40,8 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
   ~Ring();
 
-  // Sets it up, smaller than asked for if the kernel has no memory for that. A failure says what to do
-  // about it. REQUIRES: not open.
+  // Sets it up, smaller than asked for if the kernel has no memory for that. A failure says what to
+  // do about it. REQUIRES: not open.
   absl::Status Open(Entries wanted);
   // Gives up what belongs to the calling thread; nothing is submitted or taken after that. The
   // descriptor stays good, for those who may still send a message to it.
@@ -58,11 +58,6 @@ class Ring {
   }
   // How many entries wait to be submitted.
   uint32_t prepared() const { return submission_tail_ - submission_head_; }
-  // Whether completions can be taken.
-  bool has_completions() const {
-    // Pairs with the kernel's release of the tail.
-    return std::atomic_ref(*completion_tail_).load(std::memory_order_acquire) != completion_head_;
-  }
   // Whether the kernel has completions to post once it is entered.
   bool has_deferred() const {
     // relaxed: a hint; what it hints at is taken behind an enter.
@@ -77,20 +72,19 @@ class Ring {
   // The same, and sleeps until there is a completion to take, or `until`. May return earlier.
   void Wait(Deadline until);
 
-  // Calls `visit(completion)` for each that is there, oldest first, and returns how many there were.
-  // `visit` may prepare entries.
-  template <typename Visit>
-  uint32_t TakeCompletions(Visit visit) {
+  // How many completions can be taken; the oldest is number 0. They stay until Consume.
+  uint32_t completions() const {
     // Pairs with the kernel's release of the tail.
-    const uint32_t tail = std::atomic_ref(*completion_tail_).load(std::memory_order_acquire);
-    const uint32_t count = tail - completion_head_;
-    for (uint32_t i = 0; i < count; ++i) {
-      visit(completions_[(completion_head_ + i) & completion_mask_]);
-    }
-    completion_head_ = tail;
-    // Pairs with the kernel's acquire: the slots may be used anew.
-    std::atomic_ref(*kernel_completion_head_).store(tail, std::memory_order_release);
-    return count;
+    return std::atomic_ref(*completion_tail_).load(std::memory_order_acquire) - completion_head_;
+  }
+  const io_uring_cqe& completion(uint32_t number) const {
+    return completions_[(completion_head_ + number) & completion_mask_];
+  }
+  // Gives the places of the `count` oldest back to the kernel.
+  void Consume(uint32_t count) {
+    completion_head_ += count;
+    // Pairs with the kernel's acquire: the places may be used anew.
+    std::atomic_ref(*kernel_completion_head_).store(completion_head_, std::memory_order_release);
   }
 
  private:

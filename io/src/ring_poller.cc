@@ -20,6 +20,30 @@
 
 namespace bobbin::io::internal {
 
+namespace {
+
+// How many completions ahead the thread of one is fetched. Not tuned; without both fetches an echo among
+// a thousand connections costs twice the user time.
+constexpr uint32_t kThreadsAhead = 4;
+
+Op* RecordOf(const io_uring_cqe& completion) noexcept {
+  return reinterpret_cast<Op*>(completion.user_data & kAddressMask);
+}
+
+// Fetching from a null address does nothing.
+void PrefetchRecord(const io_uring_cqe& completion) noexcept {
+  const auto* const record = reinterpret_cast<const char*>(RecordOf(completion));
+  __builtin_prefetch(record, 1);
+  __builtin_prefetch(record + bobbin::internal::kCacheLineBytes, 1);
+}
+
+void PrefetchThread(const io_uring_cqe& completion) noexcept {
+  const Op* const op = RecordOf(completion);
+  if (op != nullptr && op->code() != OpCode::kAccept) static_cast<const ParkedOp*>(op)->Prefetch();
+}
+
+}  // namespace
+
 RingPoller::~RingPoller() {
   BOBBIN_CHECK(in_flight_ == 0, "a ring is closed while the kernel has operations of it");
 }
@@ -120,8 +144,8 @@ void RingPoller::PrepareDeferred() noexcept {
 void RingPoller::Poll() noexcept {
   CheckOwner();
   inline_turns_ = 0;
-  // Once something has completed, what is still deferred can wait: its virtual threads run first, and
-  // the enter that submits what they prepare runs deferred work, too.
+  // Once something has completed, what is still deferred can wait: its virtual threads run first,
+  // and the enter that submits what they prepare runs deferred work, too.
   for (int round = 0; round < kPollRoundsMax; ++round) {
     if (ring_.prepared() != 0 || ring_.has_deferred()) ring_.Collect();
     if (TakeCompletions() != 0) return;
@@ -131,17 +155,24 @@ void RingPoller::Poll() noexcept {
 
 void RingPoller::PollUntil(Deadline until) noexcept {
   CheckOwner();
-  if (ring_.has_completions() || MustNotSleep()) return Poll();
+  if (ring_.completions() != 0 || MustNotSleep()) return Poll();
   inline_turns_ = 0;
   ring_.Wait(until);
   TakeCompletions();
 }
 
 uint32_t RingPoller::TakeCompletions() noexcept {
-  const uint32_t taken =
-      ring_.TakeCompletions([this](const io_uring_cqe& completion) { Dispatch(completion); });
+  // With many connections all that a completion leads to is cold: fetch the records of the whole batch,
+  // then each thread a few completions ahead.
+  const uint32_t count = ring_.completions();
+  for (uint32_t i = 0; i < count; ++i) PrefetchRecord(ring_.completion(i));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i + kThreadsAhead < count) PrefetchThread(ring_.completion(i + kThreadsAhead));
+    Dispatch(ring_.completion(i));
+  }
+  ring_.Consume(count);
   if (__builtin_expect(MustNotSleep(), 0)) PrepareDeferred();
-  return taken;
+  return count;
 }
 
 void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
@@ -156,7 +187,7 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
       if (!is_stopping_) ArmDoorbell();
       return;
   }
-  Op& op = *reinterpret_cast<Op*>(completion.user_data & kAddressMask);
+  Op& op = *RecordOf(completion);
   BOBBIN_CHECK(op.magic_ == Op::kMagic && op.poller_ == this && op.stage_ == Op::Stage::kInFlight &&
                    op.user_data() == completion.user_data,
                "a completion for an operation that has ended");
@@ -180,7 +211,7 @@ void RingPoller::Finish(Op& op, int32_t result, uint32_t flags) noexcept {
 
 bool RingPoller::TakeInlineTurn() noexcept {
   constexpr uint16_t kInlineTurnsMax = 16;  // Not tuned: then others get their turn.
-  if (ring_.has_completions() || ring_.has_deferred() || bobbin::internal::OthersAreReady()) {
+  if (ring_.completions() != 0 || ring_.has_deferred() || bobbin::internal::OthersAreReady()) {
     return false;
   }
   return ++inline_turns_ <= kInlineTurnsMax;
@@ -208,7 +239,8 @@ void RingPoller::ArmDoorbell() noexcept {
 void RingPoller::Wake() noexcept {
   if (doorbell_.is_open()) {
     const uint64_t one = 1;
-    BOBBIN_CHECK(::write(doorbell_.get(), &one, sizeof(one)) == sizeof(one), "the doorbell is gone");
+    BOBBIN_CHECK(::write(doorbell_.get(), &one, sizeof(one)) == sizeof(one),
+                 "the doorbell is gone");
     return;
   }
   int result;

@@ -2,14 +2,14 @@
 //
 // RingPoller: a carrier's poller on an io_uring.
 //
-// Virtual threads prepare entries while they run; one enter a turn submits them and collects what has
-// completed, and when the carrier has nothing else to do the same enter sleeps. Deadlines are not the
-// ring's business: the carrier's timers ask for a cancel.
+// Virtual threads prepare entries while they run; one enter a turn submits them and collects what
+// has completed, and when the carrier has nothing else to do the same enter sleeps. Deadlines are
+// not the ring's business: the carrier's timers ask for a cancel.
 //
 // Waking. A carrier that sleeps in its ring wakes when a completion is posted. From Linux 6.13 on,
-// anybody may post one by a message to the ring. Before that, a read of an eventfd is always in flight,
-// and a write to the eventfd completes it. Either is kept until it is taken, so a wake that comes before
-// the sleep ends that sleep.
+// anybody may post one by a message to the ring. Before that, a read of an eventfd is always in
+// flight, and a write to the eventfd completes it. Either is kept until it is taken, so a wake that
+// comes before the sleep ends that sleep.
 //
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.

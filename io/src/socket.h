@@ -2,21 +2,23 @@
 //
 // Socket: a connected stream socket that may be closed while others use it.
 //
-// The word counts who is inside: one reader, one writer, any number of guests (short calls), and the one
-// that closes. It says whether the socket is closing, and whether a handle still owns it.
+// The word counts who is inside: one reader, one writer, any number of guests (short calls), and
+// the one that closes. It says whether the socket is closing, and whether a handle still owns it.
 //
 // Transitions
 //
-//   in    +reader, +writer or +guest     refused once it is closing, or if there is such a one already
+//   in    +reader, +writer or +guest     refused once it is closing, or if there is such a one
+//         already
 //   Close +closing +closer               the first time; then the users are kicked by shutdown(2)
 //   out   -reader, -writer, -guest, -closer
 //   Release -owned                       the handle's end
 //
 // Why no operation meets a descriptor that was reused. The descriptor is closed by whoever leaves a
 // closing socket as its last user, and nobody enters after that. A user is inside from before its
-// operation is started to after its last completion; the closer is one, too, so that its shutdown(2)
-// cannot hit a stranger. Why it is closed once: once the socket is closing the count only falls, and it
-// reaches zero once. The memory goes with the last of users and owner, likewise once.
+// operation is started to after its last completion; the closer is one, too, so that its
+// shutdown(2) cannot hit a stranger. Why it is closed once: once the socket is closing the count
+// only falls, and it reaches zero once. The memory goes with the last of users and owner, likewise
+// once.
 //
 //   Called from   any thread, each function as its user; Close by any thread at any time.
 //   Suspends      Receive, Send and those built on them.
@@ -129,7 +131,8 @@ class Socket {
     do {
       if ((word & kClosing) != 0) return false;
       if (user != User::kGuest && (word & bits) != 0) return false;
-      // Pairs with the release in Leave: the reader before this one is done with the reader's fields.
+      // Pairs with the release in Leave: the reader before this one is done with the reader's
+      // fields.
     } while (!word_.compare_exchange_weak(word, word + bits, std::memory_order_acquire,
                                           std::memory_order_relaxed));  // relaxed: looked at anew.
     return true;
@@ -148,7 +151,8 @@ class Socket {
   // Written by whoever enters, leaves, closes or releases; see above. The release of a leaver comes
   // before the acquire of the last one, which closes and frees.
   std::atomic<uint32_t> word_{kOwned};
-  // Set by a writer that met a reset, which the system tells only once; read by readers that meet an end.
+  // Set by a writer that met a reset, which the system tells only once; read by readers that meet
+  // an end.
   std::atomic<bool> writer_met_reset_{false};
   const int fd_;
   bool may_have_more_ = false;  // The reader's: the last receive left something behind.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uring constants: what the kernel has and liburing 2.3 does not name yet, each with the first kernel
-// that knows it. The values are the kernel's interface and never change.
+// Uring constants: what the kernel has and liburing 2.3 does not name yet, each with the first
+// kernel that knows it. The values are the kernel's interface and never change.
 
 #ifndef BOBBIN_IO_SRC_URING_CONSTANTS_H_
 #define BOBBIN_IO_SRC_URING_CONSTANTS_H_
@@ -12,7 +12,8 @@ namespace bobbin::io::internal {
 
 // Flags of io_uring_enter.
 inline constexpr uint32_t kEnterAbsoluteTimer = 1u << 5;  // 6.12: the timeout is a point in time.
-inline constexpr uint32_t kEnterNoIowait = 1u << 7;       // 6.15: a sleeping thread is idle, not in iowait.
+// 6.15: a sleeping thread is idle, not in iowait.
+inline constexpr uint32_t kEnterNoIowait = 1u << 7;
 
 // What io_uring_setup reports of the kernel.
 inline constexpr uint32_t kFeatureNoIowait = 1u << 17;  // 6.15: kEnterNoIowait is understood.

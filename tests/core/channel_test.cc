@@ -30,15 +30,15 @@ namespace {
 std::atomic<int64_t> allocations{0};  // Counted by every thread.
 }  // namespace
 
-// A sanitizer has its own.
+// A sanitizer has its own. Not inlined, for the compiler would see half of a pair and warn.
 #if !defined(BOBBIN_TEST_ADDRESS_SANITIZER) && !defined(BOBBIN_TEST_THREAD_SANITIZER)
-void* operator new(size_t bytes) {
+[[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
   if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 #endif
 
 namespace bobbin::test {

@@ -23,6 +23,7 @@
 #include <bobbin/core/event.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/task.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/wait_group.h>
 #include <bobbin/sched/sleep.h>
@@ -114,7 +115,7 @@ BOBBIN_TEST(StackTest, AThreadMayUseItsWholeStack) {
   for (int i = 0; i < 8; ++i) {
     group.Spawn([usable] {
       Yield();
-      const internal::Thread& self = internal::Current();
+      const auto& self = static_cast<const internal::Task&>(internal::Current());
       const internal::StackPool& pool = self.dispatcher()->stacks().pool();
       EXPECT_GE(pool.BytesOf(self.stack()), usable);
       // All but what is above here, and a page for what is below.
@@ -206,7 +207,7 @@ _Unwind_Reason_Code Step(_Unwind_Context* context, void* argument) {
 }
 
 void ExpectWalkEndsOnOwnStack(const Walk& walk, int frames_least) {
-  const internal::Thread& self = internal::Current();
+  const auto& self = static_cast<const internal::Task&>(internal::Current());
   const internal::StackPool& pool = self.dispatcher()->stacks().pool();
   EXPECT_GE(walk.frames, frames_least);
   EXPECT_LT(walk.frames, 100);

@@ -164,7 +164,8 @@ class WaitProbe {
   }
 
  private:
-  std::atomic<internal::Thread*> thread_{nullptr};  // Written by the watched thread, read by others.
+  // Written by the watched thread, read by others.
+  std::atomic<internal::Thread*> thread_{nullptr};
 };
 
 // The names of this process's OS threads.

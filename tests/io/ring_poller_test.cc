@@ -199,7 +199,8 @@ BOBBIN_IO_FOREIGN_TEST(RingPollerTest, IdleCarriersUseNoCpu) {
 
 // --- Busy carriers
 
-// Completions appear only when the carrier enters its ring: it must do so also when it is never idle.
+// Completions appear only when the carrier enters its ring: it must do so also when it is never
+// idle.
 BOBBIN_IO_FOREIGN_TEST(RingPollerTest, CompletionsAreSeenWhileOthersNeverStop) {
   std::atomic<bool> is_done{false};
   std::vector<VirtualThread> busy;

@@ -309,7 +309,8 @@ BOBBIN_IO_TEST(TcpListenerTest, ItMayGoWhileConnectionsArrive) {
   }
 }
 
-// The operation that brings connections belongs to a carrier; its end must not disturb the listener.
+// The operation that brings connections belongs to a carrier; its end must not disturb the
+// listener.
 TEST(TcpListenerTest, ItOutlivesTheRuntimeThatServedIt) {
   io::TcpListener listener = Listen();
   for (int round = 0; round < 3; ++round) {

@@ -108,7 +108,8 @@ TEST(RuntimeTest, AnIdleOneUsesNoCpu) {
   std::vector<VirtualThread> parked;
   Event never;
   for (int i = 0; i < 1000; ++i) {
-    parked.push_back(runtime.Spawn({.placement = Placement::kSpread}, [&] { return never.Wait(); }));
+    parked.push_back(
+        runtime.Spawn({.placement = Placement::kSpread}, [&] { return never.Wait(); }));
   }
   // Let it come to rest, the monitor included.
   std::this_thread::sleep_for(milliseconds(1500));
@@ -174,7 +175,8 @@ TEST(RuntimeTest, IdleCarriersTakeThreadsThatHaveNotStarted) {
   EXPECT_GE(runtime.Statistics().stolen, 1u);
 }
 
-// A single one is not worth a wake when it is spawned; the monitor sees to it that it does not wait for long.
+// A single one is not worth a wake when it is spawned; the monitor sees to it that it does not wait
+// for long.
 TEST(RuntimeTest, AThreadSpawnedByACarrierInALongRunIsStartedElsewhere) {
   Runtime runtime({.carriers = 2});
   VirtualThread hog = runtime.Spawn([&] {

@@ -114,7 +114,7 @@ TEST(ShutdownTest, WhatCancelledThreadsSpawnEndsToo) {
 
 TEST(ShutdownTest, WhoDoesNotEndIsNamedAndTheBudgetIsKept) {
   // Abandoned carriers go on using them.
-  static Mutex held;
+  static Mutex& held = *new Mutex();
   static auto* const runtime = new Runtime({.carriers = 2, .shutdown_budget = milliseconds(100)});
   std::atomic<bool> is_stuck{false};
   held.lock();

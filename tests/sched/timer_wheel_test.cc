@@ -91,8 +91,8 @@ void AgreesWithAModel(Timers& timers, int64_t now, int64_t resolution) {
   for (int step = 0; step < 20'000; ++step) {
     if (random.Below(3) != 0) {
       // Far and near, so that every level is met.
-      const int64_t reach = int64_t{1} << random.Between(10, 48);
-      auto node = NodeAt(now + 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(reach))));
+      const uint64_t reach = uint64_t{1} << random.Between(10, 48);
+      auto node = NodeAt(now + 1 + static_cast<int64_t>(random.Below(reach)));
       timers.Add(*node);
       model.emplace(node->deadline, std::move(node));
     } else if (!model.empty() && random.OneIn(2)) {

@@ -2,8 +2,9 @@
 //
 // Sqlite: a SQLite database, for virtual threads. SqliteTransaction: several statements as one.
 //
-// SQLite blocks, so every statement runs on a platform thread: the caller parks, its carrier goes
-// on with others. One connection writes, several read (the file is kept in WAL mode, in which
+// SQLite blocks, so a virtual thread's statements run on a platform thread: the caller parks, its
+// carrier goes on with others. A platform or foreign thread, which may block, runs its own. One
+// connection writes, several read (the file is kept in WAL mode, in which
 // readers and the writer do not wait for each other); each is used by one thread at a time, and who
 // wants one that is in use waits for it in turn. An in-memory database has one connection for
 // everything.

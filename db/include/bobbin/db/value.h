@@ -119,6 +119,11 @@ class Param {
  private:
   template <typename T>
   static Content ContentOf(const T& value);
+  // Not inlined: GCC 12 would see the value of an empty one being read, and warn.
+  template <typename T>
+  [[gnu::noinline]] static Content ContentOfOptional(const std::optional<T>& value) {
+    return value.has_value() ? ContentOf(*value) : Content(nullptr);
+  }
 
   Content content_;
 };
@@ -133,7 +138,7 @@ Param::Content Param::ContentOf(const T& value) {
   } else if constexpr (std::floating_point<T>) {
     return static_cast<double>(value);
   } else if constexpr (internal::IsOptional<T>::value) {
-    return value.has_value() ? ContentOf(*value) : Content(nullptr);
+    return ContentOfOptional(value);
   } else if constexpr (std::same_as<T, Value>) {
     return std::visit([](const auto& held) { return ContentOf(held); }, value);
   } else if constexpr (std::convertible_to<const T&, std::string_view>) {

@@ -2,8 +2,8 @@
 //
 // SocketAddress: a numeric IPv4 or IPv6 address with a port.
 //
-// It never looks up names. Text is `127.0.0.1:7000` or `[::1]:80`; a link-local IPv6 address may name
-// its interface, `[fe80::1%eth0]:80`.
+// It never looks up names. Text is `127.0.0.1:7000` or `[::1]:80`; a link-local IPv6 address may
+// name its interface, `[fe80::1%eth0]:80`.
 //
 //   Called from   any thread.
 //   Suspends      never.

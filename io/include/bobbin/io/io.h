@@ -2,15 +2,16 @@
 //
 // UringPoller: gives each carrier of a runtime an io_uring to sleep in and to do its I/O with.
 //
-// Needs Linux 6.1. What later kernels have is used where it is there. Each carrier's ring is created
-// on its own OS thread; ProbeUring tells beforehand whether that will work, and if not, why.
+// Needs Linux 6.1. What later kernels have is used where it is there. Each carrier's ring is
+// created on its own OS thread; ProbeUring tells beforehand whether that will work, and if not,
+// why.
 //
 //   Called from   any thread.
 //   Suspends      never.
-//   Errors        A runtime whose ring cannot be created does not start; the status is ProbeUring's:
-//                 UNIMPLEMENTED (the kernel is too old or has no io_uring), PERMISSION_DENIED (refused by
-//                 a seccomp filter or by the sysctl kernel.io_uring_disabled), RESOURCE_EXHAUSTED
-//                 (descriptors, or locked memory).
+//   Errors        A runtime whose ring cannot be created does not start; the status is
+//                 ProbeUring's: UNIMPLEMENTED (the kernel is too old or has no io_uring),
+//                 PERMISSION_DENIED (refused by a seccomp filter or by the sysctl
+//                 kernel.io_uring_disabled), RESOURCE_EXHAUSTED (descriptors, or locked memory).
 //   Cost          a ring takes some 200 KiB of kernel memory and some 100 us to set up.
 //
 // Example:
@@ -28,8 +29,8 @@
 namespace bobbin::io {
 
 struct UringOptions {
-  // Operations that one turn of a carrier can prepare before it must submit early. A power of two, or
-  // it is rounded up to one.
+  // Operations that one turn of a carrier can prepare before it must submit early. A power of two,
+  // or it is rounded up to one.
   uint32_t submission_entries = 512;
   // Completions that can wait to be taken; more are kept by the kernel, at a price.
   uint32_t completion_entries = 8192;

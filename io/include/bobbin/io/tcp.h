@@ -2,22 +2,25 @@
 //
 // TcpStream: a connection. TcpListener: where connections come in.
 //
-//   Called from   Virtual threads of a runtime with an I/O poller (see io.h), platform and foreign threads;
-//                 the last two block. A stream takes one reader and one writer at a time, a listener
-//                 any number of acceptors. Close: any thread at any time. Moving and destroying: nobody
-//                 else may be about to begin a call.
+//   Called from   Virtual threads of a runtime with an I/O poller (see io.h), platform and foreign
+//                 threads; the last two block. A stream takes one reader and one writer at a time,
+//                 a listener any number of acceptors. Close: any thread at any time. Moving and
+//                 destroying: nobody else may be about to begin a call.
 //   Suspends      Connect, Accept, Read, Write and those built on them.
-//   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED. What arrived all the same is returned instead:
-//                 no byte and no connection is lost. A WriteAll or ReadExact that was ended has moved an
-//                 unknown part. On platform and foreign threads only a deadline ends a call that blocks.
-//   Errors        ABORTED: this side has closed it. UNAVAILABLE: the peer reset, has gone, does not answer or
-//                 refuses. FAILED_PRECONDITION: a second reader or writer. OUT_OF_RANGE: ReadExact met the
-//                 end. INVALID_ARGUMENT: the text is no address. Everything else as errno's canonical code.
+//   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED. What arrived all the same is returned
+//                 instead: no byte and no connection is lost. A WriteAll or ReadExact that was
+//                 ended has moved an unknown part. On platform and foreign threads only a deadline
+//                 ends a call that blocks.
+//   Errors        ABORTED: this side has closed it. UNAVAILABLE: the peer reset, has gone, does not
+//                 answer or refuses. FAILED_PRECONDITION: a second reader or writer. OUT_OF_RANGE:
+//                 ReadExact met the end. INVALID_ARGUMENT: the text is no address. Everything else
+//                 as errno's canonical code.
 //   Order         Acceptors are served first come, first served.
-//   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns, not
-//                 longer.
-//   Cost          A read that waits: one entry in the carrier's ring, one park, no allocation. A connection
-//                 at rest holds about 64 bytes here, besides the stack of who waits for it.
+//   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns,
+//                 not longer.
+//   Cost          A read that waits: one entry in the carrier's ring, one park, no allocation. A
+//                 connection at rest holds about 64 bytes here, besides the stack of who waits for
+//                 it.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto listener, bobbin::io::TcpListener::Bind("127.0.0.1:7000"));
@@ -64,8 +67,8 @@ class TcpStream {
   // Takes over a connected stream socket, of any family. REQUIRES: nobody else uses the descriptor.
   static TcpStream Adopt(int fd);
 
-  // Waits until something comes and returns how much; 0 when the peer has finished. An empty buffer gets
-  // 0 at once.
+  // Waits until something comes and returns how much; 0 when the peer has finished. An empty buffer
+  // gets 0 at once.
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
   // Fills `buffer`.
   absl::Status ReadExact(std::span<std::byte> buffer);
@@ -76,7 +79,8 @@ class TcpStream {
 
   // Tells the peer that nothing more will be written. Reading goes on.
   absl::Status ShutdownWrite();
-  // Ends the connection. Calls of other threads return ABORTED, from now on all calls do. Never waits.
+  // Ends the connection. Calls of other threads return ABORTED, from now on all calls do. Never
+  // waits.
   void Close();
 
   // Whether small writes are sent at once (the default) or held back to be sent together.
@@ -96,8 +100,8 @@ class TcpStream {
 };
 
 struct TcpListenerOptions {
-  // Connections that the kernel holds for this listener, besides those that are being accepted; bounded
-  // by the sysctl net.core.somaxconn.
+  // Connections that the kernel holds for this listener, besides those that are being accepted;
+  // bounded by the sysctl net.core.somaxconn.
   int backlog = 4096;
   // Lets several listeners bind the address; the kernel deals connections out by a hash.
   bool reuse_port = false;
@@ -117,7 +121,8 @@ class TcpListener {
   // Waits for a connection. While the process has no descriptor left, it waits, too.
   absl::StatusOr<TcpStream> Accept();
 
-  // Ends it: acceptors return ABORTED, connections that nobody has accepted are closed. Never waits.
+  // Ends it: acceptors return ABORTED, connections that nobody has accepted are closed. Never
+  // waits.
   void Close();
 
   const SocketAddress& local_address() const;

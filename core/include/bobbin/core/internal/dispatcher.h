@@ -88,8 +88,8 @@ class Dispatcher {
   void Bind() noexcept;
   void Unbind() noexcept;
 
-  // From the carrier's own stack: runs threads until `budget` switches are used up or there is nobody
-  // left to run. Returns how many switches were used.
+  // From the carrier's own stack: runs threads until `budget` switches are used up or there is
+  // nobody left to run. Returns how many switches were used.
   uint32_t RunReady(uint32_t budget) noexcept;
   bool has_ready() const noexcept { return ready_first_ != nullptr; }
   // Whether there is a stack for a fresh task.

@@ -4,8 +4,8 @@
 //
 //   line 1   Thread: what every switch and wake touches, also from another carrier
 //   line 2   identity, owner, and what it runs on
-//   line 3   before it starts: its body; while it runs: whom it waits for in the kernel; when it has
-//            ended: what it ended with
+//   line 3   before it starts: its body; while it runs: whom it waits for in the kernel; when it
+//            has ended: what it ended with
 //
 // Blocks come from a TaskPool and their memory is never returned to the system while the runtime
 // lives, so that a late message can look at a block that has ended, find another ticket and do

@@ -121,8 +121,8 @@ class alignas(kCacheLineBytes) Thread {
   // In the ready queue or a wake list; a thread is in one of them at most.
   Thread* next_ = nullptr;
   TimerNode* governing_ = nullptr;
-  // A virtual thread's: messages to its carrier, see task.h. Here, because who wakes it from another
-  // carrier touches this line anyway.
+  // A virtual thread's: messages to its carrier, see task.h. Here, because who wakes it from
+  // another carrier touches this line anyway.
   Task* link_ = nullptr;
   std::atomic<uint32_t> attention_{0};  // Written by any thread.
   // Set by Cancel on any thread; read by the thread itself.
