@@ -2,6 +2,8 @@
 
 #include "sched/src/current_runtime.h"
 
+#include <cstdio>
+
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/sched/internal/current_poller.h>
@@ -26,6 +28,11 @@ Runtime& CurrentRuntime() {
   Runtime* const runtime = CurrentRuntimeOrNull();
   BOBBIN_CHECK(runtime != nullptr, "no runtime here: a foreign thread spawns with Runtime::Spawn");
   return *runtime;
+}
+
+void DumpCurrentRuntime() noexcept {
+  const Runtime* const runtime = CurrentRuntimeOrNull();
+  if (runtime != nullptr) std::fputs(runtime->DumpText().c_str(), stderr);
 }
 
 PlatformPool& DefaultPool(Runtime& runtime) { return runtime.core().DefaultPool(); }

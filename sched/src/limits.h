@@ -43,6 +43,9 @@ inline constexpr int64_t kPreciseSleepNanoseconds = 10'000'000;
 // Carriers a runtime may have; more than any machine of today has CPUs.
 inline constexpr int kCarriersMax = 1024;
 
+// Lines of a dump; a process that ends must not spend its last seconds on a million of them.
+inline constexpr size_t kListedInDump = 1000;
+
 // Names in a report of who is left.
 inline constexpr size_t kNamedInReport = 10;
 

@@ -46,6 +46,7 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       tasks_(TasksMax(options_, stacks_, carrier_count_)),
       monitor_(*this) {
   InstallStackOverflowReport();
+  SetDumpHook(&DumpCurrentRuntime);
   for (int i = 0; i < carrier_count_; ++i) {
     auto poller = options_.poller ? options_.poller() : std::make_unique<FutexPoller>();
     carriers_.push_back(std::make_unique<Carrier>(*this, i, std::move(poller)));
@@ -250,12 +251,15 @@ std::string RuntimeCore::NameTheLiving() {
 }
 
 std::string RuntimeCore::DumpText() {
-  std::string text = fmt::format("{} virtual threads on {} carriers\n", Live(), carrier_count_);
+  std::string text =
+      fmt::format("live virtual threads: {}, carriers: {}\n", Live(), carrier_count_);
+  size_t listed = 0;
   tasks_.ForEach([&](const Task& task) {
-    if (!task.IsLive()) return;
+    if (!task.IsLive() || ++listed > kListedInDump) return;
     text +=
         fmt::format("  {} \"{}\": {}\n", task.id(), task.name(), PhaseName(task.state().phase()));
   });
+  if (listed > kListedInDump) text += fmt::format("  and {} more\n", listed - kListedInDump);
   return text;
 }
 

@@ -92,7 +92,7 @@ class Runtime {
   VirtualThread Spawn(const SpawnOptions& options, F&& body) {
     internal::Task& task = internal::NewTask(*this, options);
     task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
-    internal::Launch(*this, task, options.placement);
+    internal::Launch(*this, task, options.placement.value_or(Placement::kHere));
     return VirtualThread(task);
   }
   template <internal::BodyCallable F>

@@ -24,6 +24,7 @@
 #ifndef BOBBIN_SCHED_SPAWN_H_
 #define BOBBIN_SCHED_SPAWN_H_
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -46,7 +47,8 @@ enum class Placement : unsigned char {
 struct SpawnOptions {
   // For people: dumps, messages. Copied. Empty is fine.
   std::string_view name = {};
-  Placement placement = Placement::kHere;
+  // Empty: kHere, or what the TaskGroup says.
+  std::optional<Placement> placement = std::nullopt;
 };
 
 namespace internal {
@@ -71,7 +73,7 @@ template <internal::BodyCallable F>
 VirtualThread Spawn(const SpawnOptions& options, F&& body) {
   internal::Task& task = internal::NewTask(options);
   task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
-  internal::Launch(task, options.placement);
+  internal::Launch(task, options.placement.value_or(Placement::kHere));
   return VirtualThread(task);
 }
 template <internal::BodyCallable F>
@@ -85,7 +87,7 @@ absl::StatusOr<VirtualThread> TrySpawn(const SpawnOptions& options, F&& body) {
   internal::Task* const task = internal::TryNewTask(options);
   if (task == nullptr) return internal::TooManyVirtualThreads(internal::CurrentRuntime());
   task->set_body(internal::Body::Emplace(task->body_storage(), std::forward<F>(body)));
-  internal::Launch(*task, options.placement);
+  internal::Launch(*task, options.placement.value_or(Placement::kHere));
   return VirtualThread(*task);
 }
 

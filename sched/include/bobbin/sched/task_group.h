@@ -69,11 +69,11 @@ class TaskGroup final : private internal::TaskOwner {
   void Spawn(const SpawnOptions& options, F&& body) {
     internal::Task& task = internal::NewTask(runtime_, options);
     task.set_body(internal::Body::Emplace(task.body_storage(), std::forward<F>(body)));
-    Launch(task, options.placement);
+    Launch(task, options.placement.value_or(options_.placement));
   }
   template <internal::BodyCallable F>
   void Spawn(F&& body) {
-    Spawn(SpawnOptions{.placement = options_.placement}, std::forward<F>(body));
+    Spawn(SpawnOptions{}, std::forward<F>(body));
   }
 
   // Waits until no child is left. The group may then be used again.
