@@ -105,8 +105,8 @@ ServerReport EchoServer::Report() {
     sum.bytes += report.bytes;
     sum.connections_max += report.connections_max;
     cpu_us = std::max(cpu_us, report.cpu_us_per_request * static_cast<double>(report.requests));
-    resident_bytes = std::max(
-        resident_bytes, report.resident_bytes_per_connection * report.connections_max);
+    resident_bytes =
+        std::max(resident_bytes, report.resident_bytes_per_connection * report.connections_max);
   }
   if (sum.requests > 0) sum.cpu_us_per_request = cpu_us / static_cast<double>(sum.requests);
   if (sum.connections_max > 0) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/io/address.h>
-
 #include <arpa/inet.h>
 #include <net/if.h>
 
@@ -12,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <bobbin/core/status.h>
+#include <bobbin/io/address.h>
 
 namespace bobbin::io {
 

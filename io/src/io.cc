@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/io/io.h>
-
 #include <memory>
+
+#include <bobbin/io/io.h>
 
 #include "io/src/ring.h"
 #include "io/src/ring_poller.h"

@@ -19,13 +19,10 @@ namespace bobbin::io::internal {
 class IoPoller : public Poller {
  public:
   // Hands `op` to the kernel, soon. It completes in a later Poll, never in this call.
-  virtual void Start(Op& op) noexcept = 0;
+  virtual void StartOp(Op& op) noexcept = 0;
   // Asks the kernel to give up `op`, which still completes. REQUIRES: it was started here and has
   // not had its last completion.
-  virtual void Cancel(Op& op) noexcept = 0;
-  // Whether a system call now, instead of an operation, delays nobody: nothing has completed that
-  // could run, and there have not been too many since the last poll. Counts as one.
-  virtual bool TakeInlineTurn() noexcept = 0;
+  virtual void CancelOp(Op& op) noexcept = 0;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 };

@@ -96,7 +96,7 @@ Result Listener::Attempt(Thread& self) {
     }
     if (fd < 0 && !asks_itself) waiters_.PushBack(waiter);
   }
-  if (starts_ring) CurrentIoPoller().Start(*this);
+  if (starts_ring) CurrentIoPoller().StartOp(*this);
   if (fd >= 0) return fd;
   if (asks_itself) return AskBlocking(self);
 
@@ -145,9 +145,9 @@ void Listener::OnAccept(int32_t result, bool is_last) noexcept {
   }
   woken.Dispatch();
   if (stranger >= 0) ::close(stranger);
-  if (must_stop) ring.Cancel(*this);
+  if (must_stop) ring.CancelOp(*this);
   if (must_start) {
-    ring.Start(*this);
+    ring.StartOp(*this);
   } else if (is_last) {
     Drop(1, false);
   }

@@ -97,8 +97,7 @@ class Listener final : public AcceptOp {
   // Ends waits with a word in place of a connection. TellFirst returns whether there was one.
   bool TellFirst(Result what, bobbin::internal::WakeList& woken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void TellAll(Result what, bobbin::internal::WakeList& woken)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void TellAll(Result what, bobbin::internal::WakeList& woken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   [[nodiscard]] bool Enter();
   void Leave() noexcept;

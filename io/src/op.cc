@@ -6,13 +6,13 @@
 
 namespace bobbin::io::internal {
 
-void ParkedOp::StartHere() noexcept { CurrentIoPoller().Start(*this); }
+void ParkedOp::StartHere() noexcept { CurrentIoPoller().StartOp(*this); }
 
 void ParkedOp::RequestStop(bobbin::internal::Wake cause) noexcept {
   if (is_stop_requested_) return;
   is_stop_requested_ = true;
   stop_cause_ = cause;
-  poller()->Cancel(*this);
+  poller()->CancelOp(*this);
 }
 
 }  // namespace bobbin::io::internal

@@ -23,7 +23,8 @@
 //      while a virtual thread runs. (It may hand an operation to a thread of its own; point 2 holds
 //      then, too.)
 //   2. The last completion of an operation is posted after the last use of an address.
-//   3. A virtual thread leaves ParkedOp::Run only after that completion was taken: `Complete` is the
+//   3. A virtual thread leaves ParkedOp::Run only after that completion was taken: `Complete` is
+//   the
 //      only thing that ends its wait. A deadline or a cancel only asks the kernel to give up, and
 //      waits on.
 //   4. A stack is given back when its virtual thread has ended, and nothing unwinds one from

@@ -51,9 +51,9 @@ absl::Status SetupStatus(int error) {
     case EACCES: {
       const int setting = DisabledSetting();
       if (setting == 1 || setting == 2) {
-        return Refused(absl::StatusCode::kPermissionDenied,
-                       fmt::format("refused by the sysctl kernel.io_uring_disabled, which is {}",
-                                   setting));
+        return Refused(
+            absl::StatusCode::kPermissionDenied,
+            fmt::format("refused by the sysctl kernel.io_uring_disabled, which is {}", setting));
       }
       return Refused(absl::StatusCode::kPermissionDenied,
                      "refused, probably by a seccomp filter such as a container's default profile "
@@ -142,10 +142,10 @@ void Ring::TryAbsoluteTimer() {
   io_uring_getevents_arg argument{};
   argument.ts = reinterpret_cast<uint64_t>(&past);
   has_absolute_timer_ =
-      io_uring_enter2(static_cast<unsigned>(enter_fd_), 0, 1,
-                      enter_flags_ | IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG |
-                          kEnterAbsoluteTimer,
-                      reinterpret_cast<sigset_t*>(&argument), sizeof(argument)) == -ETIME;
+      io_uring_enter2(
+          static_cast<unsigned>(enter_fd_), 0, 1,
+          enter_flags_ | IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | kEnterAbsoluteTimer,
+          reinterpret_cast<sigset_t*>(&argument), sizeof(argument)) == -ETIME;
 }
 
 int Ring::Enter(uint32_t wanted, uint32_t flags, const void* argument, size_t argument_bytes) {

@@ -13,7 +13,6 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/status.h>
-#include <bobbin/sched/internal/current_poller.h>
 
 #include "io/src/limits.h"
 #include "io/src/uring_constants.h"
@@ -22,8 +21,8 @@ namespace bobbin::io::internal {
 
 namespace {
 
-// How many completions ahead the thread of one is fetched. Not tuned; without both fetches an echo among
-// a thousand connections costs twice the user time.
+// How many completions ahead the thread of one is fetched. Not tuned; without both fetches an echo
+// among a thousand connections costs twice the user time.
 constexpr uint32_t kThreadsAhead = 4;
 
 Op* RecordOf(const io_uring_cqe& completion) noexcept {
@@ -50,8 +49,8 @@ RingPoller::~RingPoller() {
 
 absl::Status RingPoller::Start() {
   owner_ = static_cast<uintptr_t>(pthread_self());
-  BOBBIN_RETURN_IF_ERROR(ring_.Open({.submission = options_.submission_entries,
-                                     .completion = options_.completion_entries}));
+  BOBBIN_RETURN_IF_ERROR(ring_.Open(
+      {.submission = options_.submission_entries, .completion = options_.completion_entries}));
   if (!options_.forces_eventfd_wake && SendMessage() >= 0) return absl::OkStatus();
   doorbell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (!doorbell_.is_open()) return ErrnoStatus(errno, "io_uring: eventfd");
@@ -67,7 +66,7 @@ void RingPoller::CheckOwner() const noexcept {
 
 // --- Operations
 
-void RingPoller::Start(Op& op) noexcept {
+void RingPoller::StartOp(Op& op) noexcept {
   CheckOwner();
   BOBBIN_DCHECK(op.stage_ == Op::Stage::kIdle, "an operation is started twice");
   op.poller_ = this;
@@ -104,7 +103,7 @@ bool RingPoller::Prepare(Op& op) noexcept {
   return true;
 }
 
-void RingPoller::Cancel(Op& op) noexcept {
+void RingPoller::CancelOp(Op& op) noexcept {
   CheckOwner();
   BOBBIN_DCHECK(op.poller_ == this && op.stage_ != Op::Stage::kIdle, "nothing to cancel");
   if (op.is_cancel_wanted_) return;
@@ -143,7 +142,6 @@ void RingPoller::PrepareDeferred() noexcept {
 
 void RingPoller::Poll() noexcept {
   CheckOwner();
-  inline_turns_ = 0;
   // Once something has completed, what is still deferred can wait: its virtual threads run first,
   // and the enter that submits what they prepare runs deferred work, too.
   for (int round = 0; round < kPollRoundsMax; ++round) {
@@ -156,14 +154,13 @@ void RingPoller::Poll() noexcept {
 void RingPoller::PollUntil(Deadline until) noexcept {
   CheckOwner();
   if (ring_.completions() != 0 || MustNotSleep()) return Poll();
-  inline_turns_ = 0;
   ring_.Wait(until);
   TakeCompletions();
 }
 
 uint32_t RingPoller::TakeCompletions() noexcept {
-  // With many connections all that a completion leads to is cold: fetch the records of the whole batch,
-  // then each thread a few completions ahead.
+  // With many connections all that a completion leads to is cold: fetch the records of the whole
+  // batch, then each thread a few completions ahead.
   const uint32_t count = ring_.completions();
   for (uint32_t i = 0; i < count; ++i) PrefetchRecord(ring_.completion(i));
   for (uint32_t i = 0; i < count; ++i) {
@@ -209,14 +206,6 @@ void RingPoller::Finish(Op& op, int32_t result, uint32_t flags) noexcept {
   }
 }
 
-bool RingPoller::TakeInlineTurn() noexcept {
-  constexpr uint16_t kInlineTurnsMax = 16;  // Not tuned: then others get their turn.
-  if (ring_.completions() != 0 || ring_.has_deferred() || bobbin::internal::OthersAreReady()) {
-    return false;
-  }
-  return ++inline_turns_ <= kInlineTurnsMax;
-}
-
 // --- Waking
 
 int RingPoller::SendMessage() noexcept {
@@ -257,7 +246,7 @@ void RingPoller::CancelAll() noexcept {
   if (doorbell_state_ == DoorbellState::kDown) doorbell_state_ = DoorbellState::kUnused;
   while (Op* const op = deferred_.Front()) {
     if (op->stage_ == Op::Stage::kDeferred) {
-      Cancel(*op);
+      CancelOp(*op);
     } else {
       deferred_.Remove(*op);
     }

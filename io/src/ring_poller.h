@@ -50,9 +50,8 @@ class RingPoller final : public IoPoller {
 
   // --- IoPoller
 
-  void Start(Op& op) noexcept override;
-  void Cancel(Op& op) noexcept override;
-  bool TakeInlineTurn() noexcept override;
+  void StartOp(Op& op) noexcept override;
+  void CancelOp(Op& op) noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
 
  private:
@@ -79,7 +78,6 @@ class RingPoller final : public IoPoller {
   Ring ring_;
   size_t in_flight_ = 0;  // Operations without their last completion, deferred ones included.
   uint16_t generation_ = 0;
-  uint16_t inline_turns_ = 0;
   bool is_stopping_ = false;
   // Records that wait for room: to be started, or to be cancelled.
   bobbin::internal::IntrusiveList<Op> deferred_;

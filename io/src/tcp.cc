@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/io/tcp.h>
-
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -16,6 +14,7 @@
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/status.h>
+#include <bobbin/io/tcp.h>
 
 #include "io/src/blocking.h"
 #include "io/src/file_descriptor.h"
@@ -134,9 +133,9 @@ absl::Status TcpStream::ReadExact(std::span<std::byte> buffer) {
     const Result received = socket.Receive(self, buffer.subspan(have));
     if (__builtin_expect(received <= 0, 0)) {
       BOBBIN_RETURN_IF_ERROR(socket.AfterReceive(received).status());
-      return MakeStatus(absl::StatusCode::kOutOfRange,
-                        fmt::format("read: the peer ended after {} of {} bytes", have,
-                                    buffer.size()));
+      return MakeStatus(
+          absl::StatusCode::kOutOfRange,
+          fmt::format("read: the peer ended after {} of {} bytes", have, buffer.size()));
     }
     have += static_cast<size_t>(received);
   }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/io/address.h>
-
 #include <net/if.h>
 
 #include <cstring>
@@ -10,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/status.h>
+#include <bobbin/io/address.h>
 
 #include "tests/support/status_matchers.h"
 
@@ -44,13 +43,32 @@ TEST(SocketAddressTest, KnowsFamilyAndPort) {
 }
 
 TEST(SocketAddressTest, RefusesWhatIsNoNumericAddress) {
-  for (const char* const text :
-       {"", ":", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:65536", "127.0.0.1:-1",
-         "127.0.0.1:+1",
-        "127.0.0.1: 80", "127.0.0.1:80 ", "127.0.0.1:0x50", "1.2.3:80", "01.2.3.4.5:80",
-         "localhost:80",
-        "::1", "::1:80", "[::1]", "[::1]80", "[]:80", "[127.0.0.1]:80", "[::1:80", "::1]:80",
-        "[::g]:80", "[::1%]:80", "127.0.0.1%lo:80", "[::1%no-such-interface]:80"}) {
+  for (const char* const text : {"",
+                                 ":",
+                                 "127.0.0.1",
+                                 "127.0.0.1:",
+                                 ":80",
+                                 "127.0.0.1:65536",
+                                 "127.0.0.1:-1",
+                                 "127.0.0.1:+1",
+                                 "127.0.0.1: 80",
+                                 "127.0.0.1:80 ",
+                                 "127.0.0.1:0x50",
+                                 "1.2.3:80",
+                                 "01.2.3.4.5:80",
+                                 "localhost:80",
+                                 "::1",
+                                 "::1:80",
+                                 "[::1]",
+                                 "[::1]80",
+                                 "[]:80",
+                                 "[127.0.0.1]:80",
+                                 "[::1:80",
+                                 "::1]:80",
+                                 "[::g]:80",
+                                 "[::1%]:80",
+                                 "127.0.0.1%lo:80",
+                                 "[::1%no-such-interface]:80"}) {
     EXPECT_THAT(SocketAddress::Parse(text), StatusIs(kInvalid)) << text;
   }
 }

@@ -181,15 +181,15 @@ inline std::vector<std::string> OsThreadNames() {
 
 }  // namespace bobbin::test
 
-#define BOBBIN_IO_TEST_CASE(suite, name, ...)                                                    \
-  class suite##_##name##_IoTest final : public ::bobbin::test::IoTest {                          \
-   public:                                                                                       \
-    suite##_##name##_IoTest() : IoTest(__VA_ARGS__) {}                                           \
-                                                                                                 \
-   private:                                                                                      \
-    void Body() override;                                                                        \
-  };                                                                                             \
-  [[maybe_unused]] static const bool suite##_##name##_is_registered =                            \
+#define BOBBIN_IO_TEST_CASE(suite, name, ...)                                                     \
+  class suite##_##name##_IoTest final : public ::bobbin::test::IoTest {                           \
+   public:                                                                                        \
+    suite##_##name##_IoTest() : IoTest(__VA_ARGS__) {}                                            \
+                                                                                                  \
+   private:                                                                                       \
+    void Body() override;                                                                         \
+  };                                                                                              \
+  [[maybe_unused]] static const bool suite##_##name##_is_registered =                             \
       ::bobbin::test::RegisterIoTest<suite##_##name##_IoTest>(#suite, #name, __FILE__, __LINE__); \
   void suite##_##name##_IoTest::Body()
 

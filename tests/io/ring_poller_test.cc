@@ -153,9 +153,10 @@ void WakeFromOutside(Runtime& runtime, int rounds) {
   VirtualThread sleeper = runtime.Spawn([] { return SleepFor(seconds(3600)); });
   for (int i = 0; i < rounds; ++i) {
     const MonotonicTime begun = MonotonicNow();
-    EXPECT_OK(runtime.Spawn({.placement = Placement::kSpread}, [] {
-                       return SleepFor(std::chrono::microseconds(500));
-                     }).Join());
+    EXPECT_OK(runtime
+                  .Spawn({.placement = Placement::kSpread},
+                         [] { return SleepFor(std::chrono::microseconds(500)); })
+                  .Join());
     EXPECT_LT(MonotonicNow() - begun, seconds(2));
   }
   sleeper.Cancel();
@@ -319,10 +320,13 @@ void ShutDownWithParked(int pairs, io::UringOptions options) {
     runtime.Spawn([&] { return listener.Accept().status(); }).Detach();
     for (Pair& pair : streams) {
       for (io::TcpStream* const end : {&pair.left, &pair.right}) {
-        runtime.Spawn({.placement = Placement::kSpread}, [&cancelled, end] {
-          std::array<std::byte, 16> buffer;
-          if (absl::IsCancelled(end->Read(buffer).status())) ++cancelled;
-        }).Detach();
+        runtime
+            .Spawn({.placement = Placement::kSpread},
+                   [&cancelled, end] {
+                     std::array<std::byte, 16> buffer;
+                     if (absl::IsCancelled(end->Read(buffer).status())) ++cancelled;
+                   })
+            .Detach();
       }
     }
     AwaitTrue([&] { return runtime.Statistics().started == readers + 1; });
@@ -337,9 +341,8 @@ TEST(RingPollerTest, ShutdownEndsTenThousandParkedReaders) {
 }
 
 TEST(RingPollerTest, ShutdownEndsParkedReadersWithTinyQueuesAndADoorbell) {
-  ShutDownWithParked(200, {.submission_entries = 4,
-                           .completion_entries = 16,
-                           .forces_eventfd_wake = true});
+  ShutDownWithParked(
+      200, {.submission_entries = 4, .completion_entries = 16, .forces_eventfd_wake = true});
 }
 
 TEST(RingPollerTest, RuntimesComeAndGo) {

@@ -151,7 +151,6 @@ BOBBIN_IO_TEST(TcpListenerTest, ABurstBeyondTheQueueIsServedCompletely) {
   const int connections = kUnderThreadSanitizer ? 400 : 1500;
   for (int round = 0; round < 2; ++round) {
     std::vector<io::TcpStream> clients;
-    WaitProbe probe;
     // The first acceptor starts the stream of connections, then nobody takes any for a while.
     VirtualThread first = Spawn({.placement = Placement::kSpread},
                                 [&]() -> absl::Status { return listener.Accept().status(); });
@@ -319,9 +318,8 @@ TEST(TcpListenerTest, ItOutlivesTheRuntimeThatServedIt) {
       BOBBIN_ASSIGN_OR_RETURN(io::TcpStream peer, listener.Accept());
       return SendNumber(std::move(peer), round);
     });
-    VirtualThread client = runtime.Spawn([&] {
-      EXPECT_THAT(AskForNumber(listener.local_address()), IsOkAndHolds(round));
-    });
+    VirtualThread client = runtime.Spawn(
+        [&] { EXPECT_THAT(AskForNumber(listener.local_address()), IsOkAndHolds(round)); });
     EXPECT_OK(server.Join());
     EXPECT_OK(client.Join());
     EXPECT_OK(runtime.Shutdown());

@@ -311,12 +311,11 @@ BOBBIN_IO_TEST(TcpStreamTest, AHandleMayGoWhileItsReaderIsOnTheWayOut) {
   for (int round = 0; round < Rounds(200); ++round) {
     Pair pair = MakeLocalPair();
     WaitProbe probe;
-    VirtualThread reader =
-        Spawn({.placement = Placement::kSpread}, [&probe, stream = &pair.left] {
-          probe.Attach();
-          std::array<std::byte, 16> buffer;
-          EXPECT_THAT(stream->Read(buffer), StatusIs(kAborted));
-        });
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&probe, stream = &pair.left] {
+      probe.Attach();
+      std::array<std::byte, 16> buffer;
+      EXPECT_THAT(stream->Read(buffer), StatusIs(kAborted));
+    });
     probe.AwaitParked();
     pair.left = io::TcpStream();
     EXPECT_OK(reader.Join());
