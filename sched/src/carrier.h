@@ -85,7 +85,6 @@ class Carrier final : public Dispatcher {
     if (fresh_.Push(task) >= kShareFrom) ShareFresh();
   }
   Poller& poller() noexcept { return *poller_; }
-  bool OthersAreReady() const noexcept { return has_ready() || fresh_.size() != 0; }
   Counters& counters() noexcept { return counts_; }
 
   // --- Any thread.

@@ -42,9 +42,4 @@ Poller* CurrentPoller() noexcept {
   return thread.role() == Role::kVirtual ? &CurrentCarrier()->poller() : nullptr;
 }
 
-bool OthersAreReady() noexcept {
-  const Carrier* const carrier = CurrentCarrier();
-  return carrier != nullptr && carrier->OthersAreReady();
-}
-
 }  // namespace bobbin::internal

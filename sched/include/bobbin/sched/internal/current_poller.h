@@ -16,9 +16,6 @@ namespace bobbin::internal {
 // The poller of the calling virtual thread's carrier; null on other threads.
 Poller* CurrentPoller() noexcept;
 
-// Whether another thread is ready on the calling virtual thread's carrier.
-bool OthersAreReady() noexcept;
-
 }  // namespace bobbin::internal
 
 #endif  // BOBBIN_SCHED_INTERNAL_CURRENT_POLLER_H_
