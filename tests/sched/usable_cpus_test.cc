@@ -3,6 +3,7 @@
 #include "sched/src/usable_cpus.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,9 +19,7 @@ namespace {
 // A made-up root with the files of a cgroup hierarchy.
 class UsableCpusTest : public testing::Test {
  protected:
-  UsableCpusTest() : root_(testing::TempDir() + "usable_cpus_test") {
-    std::filesystem::remove_all(root_);
-  }
+  UsableCpusTest() : root_(UniqueFolder()) {}
   ~UsableCpusTest() override { std::filesystem::remove_all(root_); }
 
   void Write(const std::string& path, const std::string& text) {
@@ -31,6 +30,14 @@ class UsableCpusTest : public testing::Test {
   int Quota() { return CgroupCpuQuota(root_); }
 
   const std::string root_;
+
+ private:
+  // Other cases of this file may run at the same time.
+  static std::string UniqueFolder() {
+    std::string name = testing::TempDir() + "usable_cpus_XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    return name;
+  }
 };
 
 TEST_F(UsableCpusTest, WithoutACgroupThereIsNoQuota) { EXPECT_EQ(Quota(), 0); }

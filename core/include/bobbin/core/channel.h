@@ -80,13 +80,14 @@ class Sender {
   }
   // Sends a copy.
   [[nodiscard]] absl::Status Send(const T& value) const requires std::is_copy_constructible_v<T> {
-    return Send(T(value));
+    T copy(value);
+    return Send(std::move(copy));
   }
 
   // The same as the first, until `deadline` at most.
   [[nodiscard]] absl::Status SendUntil(T&& value, Deadline deadline) const {
     internal::ChannelCore<T>& core = handle_.core();
-    const absl::Status tried = core.Send(value, internal::Patience::kNone);
+    absl::Status tried = core.Send(value, internal::Patience::kNone);
     if (!absl::IsUnavailable(tried)) return tried;
     const DeadlineScope scope(deadline);
     return core.Send(value, internal::Patience::kSome);

@@ -55,8 +55,9 @@ class ABSL_LOCKABLE Mutex {
     return word_.TryChange(0, WordOf(internal::Current()));
   }
 
-  // Waits until the caller holds it, or `deadline`, or a request to stop. OK means that it is held.
-  [[nodiscard]] absl::Status LockUntil(Deadline deadline);
+  // Waits until the caller holds it, or `deadline`, or a request to stop. OK means that it is held,
+  // which the compiler's analysis cannot know.
+  [[nodiscard]] absl::Status LockUntil(Deadline deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // Hands it to the one who waits longest. REQUIRES: the caller holds it.
   void unlock() ABSL_UNLOCK_FUNCTION() {

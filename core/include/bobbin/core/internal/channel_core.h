@@ -206,10 +206,11 @@ class ChannelCore final : public ChannelBase {
   }
 
  private:
-  // Memory for one value, which is made and destroyed by hand.
+  // Memory for one value, which is made and destroyed by hand. Defaulted, the two functions would be
+  // deleted wherever T has its own.
   union Cell {
-    Cell() noexcept {}
-    ~Cell() {}
+    Cell() noexcept {}  // NOLINT(modernize-use-equals-default): see above.
+    ~Cell() {}          // NOLINT(modernize-use-equals-default): see above.
     T value;
   };
 
