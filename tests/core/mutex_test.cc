@@ -111,7 +111,7 @@ BOBBIN_TEST(MutexTest, DeadlineWhileQueuedHoldsNothing) {
   Mutex mutex;
   const MutexLock lock(mutex);
   VirtualThread other = Spawn([&] {
-    const absl::Status status = mutex.LockUntil(Deadline::After(milliseconds(1)));
+    absl::Status status = mutex.LockUntil(Deadline::After(milliseconds(1)));
     EXPECT_FALSE(mutex.IsHeldByCurrent());
     return status;
   });
@@ -124,7 +124,7 @@ BOBBIN_TEST(MutexTest, CancelWhileQueuedHoldsNothing) {
   mutex.lock();
   VirtualThread other = Spawn([&] {
     probe.Attach();
-    const absl::Status status = mutex.LockUntil(Deadline::Never());
+    absl::Status status = mutex.LockUntil(Deadline::Never());
     EXPECT_FALSE(mutex.IsHeldByCurrent());
     return status;
   });
@@ -199,7 +199,7 @@ BOBBIN_TEST(MutexTest, DeadlineAndUnlockRaceLeavesExactlyOneOwner) {
   for (int round = 0; round < rounds; ++round) {
     mutex.lock();
     VirtualThread other = Spawn({.placement = Placement::kSpread}, [&] {
-      const absl::Status status = mutex.LockUntil(Deadline::After(microseconds(100)));
+      absl::Status status = mutex.LockUntil(Deadline::After(microseconds(100)));
       EXPECT_EQ(status.ok(), mutex.IsHeldByCurrent());
       if (status.ok()) mutex.unlock();
       ++(status.ok() ? got : gave_up);

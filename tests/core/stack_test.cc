@@ -4,13 +4,13 @@
 
 #include <bobbin/core/internal/stack_cache.h>
 
-#include <signal.h>
 #include <sys/time.h>
 #include <unwind.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -110,7 +110,7 @@ TEST(StackTest, WhereGuardsAreScarceSpawnSaysSo) {
 }
 
 BOBBIN_TEST(StackTest, AThreadMayUseItsWholeStack) {
-  const size_t usable = (size_t{256} << 10) - 4096 - 16 * 64;
+  const size_t usable = (size_t{256} << 10) - 4096 - size_t{16} * 64;
   TaskGroup group({.placement = Placement::kSpread});
   for (int i = 0; i < 8; ++i) {
     group.Spawn([usable] {

@@ -102,7 +102,7 @@ BOBBIN_TEST(VirtualThreadTest, AssigningToAHandleCancelsAndJoinsWhatItHeld) {
   thread = Spawn([] {});
   EXPECT_TRUE(has_ended);
   VirtualThread moved = std::move(thread);
-  EXPECT_FALSE(thread.is_joinable());  // NOLINT(bugprone-use-after-move): what it promises.
+  EXPECT_FALSE(thread.is_joinable());  // NOLINT: what a moved-from handle promises.
   ASSERT_OK(moved.Join());
   moved = VirtualThread();
   EXPECT_FALSE(moved.is_joinable());
@@ -111,7 +111,7 @@ BOBBIN_TEST(VirtualThreadTest, AssigningToAHandleCancelsAndJoinsWhatItHeld) {
 BOBBIN_TEST(VirtualThreadTest, ADetachedThreadLivesOnAndIsWaitedForAtTheEnd) {
   auto done = std::make_shared<std::atomic<bool>>(false);
   Spawn([done]() -> absl::Status {
-    const absl::Status slept = SleepFor(milliseconds(2));
+    absl::Status slept = SleepFor(milliseconds(2));
     *done = true;
     return slept;
   }).Detach();
@@ -277,14 +277,14 @@ Witness::~Witness() {
 TEST(VirtualThreadTest, ACarrierEndsOnItsNativeStack) {
   for (int round = 0; round < Rounds(200); ++round) {
     Runtime runtime({.carriers = round % 3 + 1});
-    std::vector<VirtualThread> threads;
-    for (int i = 0; i < 4; ++i) {
-      threads.push_back(runtime.Spawn({.placement = Placement::kSpread}, [] {
+    VirtualThread threads[4];
+    for (VirtualThread& thread : threads) {
+      thread = runtime.Spawn({.placement = Placement::kSpread}, [] {
         if (!witness.is_in_use) ++witnesses_used;
         witness.is_in_use = true;
         EXPECT_FALSE(IsOnNativeStack());
         Yield();
-      }));
+      });
     }
     for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
     ASSERT_OK(runtime.Shutdown());
@@ -315,9 +315,9 @@ TEST(VirtualThreadDeathTest, UsingAHandleThatHoldsNothingAborts) {
   VirtualThread none;
   EXPECT_DEATH(static_cast<void>(none.Join()), "Join of a handle that holds no virtual thread");
   EXPECT_DEATH(none.Cancel(), "Cancel of a handle that holds no virtual thread");
-  EXPECT_DEATH(std::move(none).Detach(), "Detach of a handle that holds no virtual thread");
   EXPECT_DEATH(static_cast<void>(none.IsDone()), "IsDone of a handle that holds no virtual thread");
   EXPECT_DEATH(static_cast<void>(none.Id()), "Id of a handle that holds no virtual thread");
+  EXPECT_DEATH(std::move(none).Detach(), "Detach of a handle that holds no virtual thread");
 }
 
 TEST(VirtualThreadDeathTest, JoiningTwiceAborts) {
