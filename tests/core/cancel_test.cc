@@ -224,7 +224,7 @@ TEST(CancelTest, AForeignThreadIsNotAskedToStop) {
   EXPECT_OK(CheckStop());
 }
 
-// CORE-05: nothing is forced on a thread that ignores the request; the shutdown names it and goes
+// Nothing is forced on a thread that ignores the request; the shutdown names it and goes
 // on.
 TEST(CancelDeathTest, ShutdownNamesWhoIgnoresTheRequestAndEndsInTime) {
   EXPECT_EXIT(

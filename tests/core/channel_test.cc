@@ -424,7 +424,7 @@ BOBBIN_TEST(ChannelTest, RandomTrafficLosesAndDoublesNothing) {
   }
 }
 
-// SCHED-10: the value is with the receiver or with the sender, never with both or neither.
+// The value is with the receiver or with the sender, never with both or neither.
 BOBBIN_TEST(ChannelTest, DeadlineAndHandOverRaceLosesNoValue) {
   auto [sender, receiver] = MakeChannel<Token>();
   const int rounds = Rounds(400);
@@ -472,7 +472,7 @@ BOBBIN_TEST(ChannelTest, CancelAndHandOverRaceLosesNoValue) {
 
 // NOLINTEND(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
 
-// SCHED-13: a close is seen by everybody, whether before, while or after they begin to wait.
+// A close is seen by everybody, whether before, while or after they begin to wait.
 BOBBIN_TEST(ChannelTest, CloseRacesWithSendAndReceive) {
   const int rounds = Rounds(800);
   for (int round = 0; round < rounds; ++round) {
@@ -511,7 +511,6 @@ BOBBIN_TEST(ChannelTest, BothEndsMayGoAtTheSameInstant) {
   }
 }
 
-// SCHED-05
 BOBBIN_FOREIGN_TEST(ChannelTest, VirtualAndForeignThreadsExchangeValues) {
   static constexpr int kValues = Rounds(2000);
   for (const size_t capacity : {size_t{0}, size_t{16}}) {

@@ -77,7 +77,6 @@ BOBBIN_TEST(ConditionTest, ABoundedQueueLosesNothing) {
   EXPECT_EQ(sum, int64_t{3} * values * (values + 1) / 2);
 }
 
-// SCHED-05
 BOBBIN_FOREIGN_TEST(ConditionTest, VirtualAndForeignThreadsShareABoundedQueue) {
   BoundedQueue queue;
   std::atomic<int64_t> sum{0};
@@ -199,7 +198,7 @@ BOBBIN_TEST(ConditionTest, APredicateThatIsTrueWinsOverADeadline) {
   EXPECT_OK(condition.Wait(mutex, [] { return true; }));
 }
 
-// SCHED-10: a notify goes to somebody who still waits, or is not spent.
+// A notify goes to somebody who still waits, or is not spent.
 BOBBIN_TEST(ConditionTest, DeadlineAndNotifyRaceNeverLosesANotify) {
   Mutex mutex;
   Condition condition;
@@ -234,7 +233,7 @@ BOBBIN_TEST(ConditionTest, DeadlineAndNotifyRaceNeverLosesANotify) {
   }
 }
 
-// SCHED-13: a notify that comes right after the mutex was given up finds the waiter in the queue.
+// A notify that comes right after the mutex was given up finds the waiter in the queue.
 BOBBIN_FOREIGN_TEST(ConditionTest, NoNotifyIsMissedByAThreadThatBeginsToWait) {
   const int rounds = Rounds(10'000);
   Mutex mutex;
@@ -255,7 +254,7 @@ BOBBIN_FOREIGN_TEST(ConditionTest, NoNotifyIsMissedByAThreadThatBeginsToWait) {
   crew.Start(Kind::kForeign, [&, own = random().Fork()] { play(1, own); });
 }
 
-// SCHED-12: a notify does not touch what it has let somebody destroy.
+// A notify does not touch what it has let somebody destroy.
 BOBBIN_FOREIGN_TEST(ConditionTest, WhoIsNotifiedMayDestroyIt) {
   struct Shared {
     Mutex mutex;

@@ -164,7 +164,7 @@ BOBBIN_TEST(DeadlineScopeTest, CheckStopSeesADeadlineWithoutAnyWait) {
   EXPECT_GE(MonotonicNow() - begin, milliseconds(1));
 }
 
-// TIME-03: a timer goes with its scope, however many waits are over long before their deadline.
+// A timer goes with its scope, however many waits are over long before their deadline.
 BOBBIN_TEST(DeadlineScopeTest, ATimerDoesNotOutliveItsScope) {
   const int waits = Rounds(20'000);
   auto [ping, ping_out] = MakeChannel<int>();

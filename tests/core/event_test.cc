@@ -34,7 +34,7 @@ struct AfterFirstLook {
 absl::Status WaitAfterFirstLook(Event& event);
 template struct AfterFirstLook<&Event::WaitSlow>;
 
-// SCHED-13, without the race.
+// What a race would have to hit, step by step.
 BOBBIN_TEST(EventTest, ASetBetweenTheFirstLookAndTheQueueIsSeen) {
   Event event;
   event.Set();
@@ -135,7 +135,7 @@ BOBBIN_TEST(EventTest, AThreadThatIsToStopSeesASetEventButDoesNotWaitForOne) {
   ASSERT_OK(stopping.Join());
 }
 
-// SCHED-10 and SCHED-13: whatever the order of set, deadline and first look, each wait ends once.
+// Whatever the order of set, deadline and first look, each wait ends once.
 BOBBIN_TEST(EventTest, DeadlineAndSetRaceEndsEachWaitOnce) {
   const int rounds = Rounds(400);
   for (int round = 0; round < rounds; ++round) {
@@ -160,7 +160,7 @@ BOBBIN_TEST(EventTest, DeadlineAndSetRaceEndsEachWaitOnce) {
   }
 }
 
-// SCHED-13: between a waiter's first look and its place in the queue there is no gap to fall into.
+// Between a waiter's first look and its place in the queue there is no gap to fall into.
 BOBBIN_FOREIGN_TEST(EventTest, NoSetIsMissedByAThreadThatBeginsToWait) {
   const int rounds = Rounds(3000);
   std::atomic<Event*> current{nullptr};
@@ -183,7 +183,7 @@ BOBBIN_FOREIGN_TEST(EventTest, NoSetIsMissedByAThreadThatBeginsToWait) {
   ASSERT_OK(setter.Join());
 }
 
-// SCHED-12: Set does not touch what it has let somebody destroy, be it through Wait or through
+// Set does not touch what it has let somebody destroy, be it through Wait or through
 // IsSet.
 BOBBIN_FOREIGN_TEST(EventTest, WhoSeesItSetMayDestroyIt) {
   const int rounds = Rounds(1500);
@@ -202,7 +202,7 @@ BOBBIN_FOREIGN_TEST(EventTest, WhoSeesItSetMayDestroyIt) {
   }
 }
 
-// SCHED-05 and SCHED-08: a set from outside reaches a runtime that sleeps, and the other way round.
+// A set from outside reaches a runtime that sleeps, and the other way round.
 BOBBIN_FOREIGN_TEST(EventTest, VirtualAndForeignThreadsUnparkEachOther) {
   const int rounds = Rounds(600);
   for (int round = 0; round < rounds; ++round) {

@@ -34,7 +34,7 @@ bool NoExceptionIsAbout() {
   return std::current_exception() == nullptr && std::uncaught_exceptions() == 0;
 }
 
-// CORE-01: two threads wait, each in a handler of its own, and are resumed in the order in which
+// Two threads wait, each in a handler of its own, and are resumed in the order in which
 // they came - not the reverse, which would hide a mix-up.
 BOBBIN_TEST(ExceptionTest, AHandlerThatWaitsKeepsItsException) {
   Event first_go;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CORE-11: the floating-point environment is a thread's own.
+// The floating-point environment is a thread's own.
 
 #include <cfenv>
 #include <cmath>

@@ -190,7 +190,7 @@ BOBBIN_TEST(MutexTest, AfterAnInterruptedWaiterTheNextInLineGetsIt) {
   ASSERT_OK(second.Join());
 }
 
-// SCHED-10: one winner, and nobody is left over.
+// One winner, and nobody is left over.
 BOBBIN_TEST(MutexTest, DeadlineAndUnlockRaceLeavesExactlyOneOwner) {
   Mutex mutex;
   int64_t got = 0;
@@ -213,7 +213,7 @@ BOBBIN_TEST(MutexTest, DeadlineAndUnlockRaceLeavesExactlyOneOwner) {
   EXPECT_EQ(got + gave_up, rounds);
 }
 
-// SCHED-12: an unlock does not touch what the next holder may destroy.
+// An unlock does not touch what the next holder may destroy.
 BOBBIN_FOREIGN_TEST(MutexTest, ItsLastHolderMayDestroyIt) {
   struct Shared {
     Mutex mutex;
@@ -234,7 +234,7 @@ BOBBIN_FOREIGN_TEST(MutexTest, ItsLastHolderMayDestroyIt) {
   }
 }
 
-// SCHED-05: threads of all kinds meet at one mutex.
+// Threads of all kinds meet at one mutex.
 BOBBIN_FOREIGN_TEST(MutexTest, VirtualAndForeignThreadsExcludeEachOther) {
   Mutex mutex;
   int64_t entries = 0;

@@ -35,7 +35,7 @@ struct AfterFirstLook {
 absl::Status AcquireAfterFirstLook(Semaphore& slots);
 template struct AfterFirstLook<&Semaphore::AcquireSlow>;
 
-// SCHED-13, without the race.
+// What a race would have to hit, step by step.
 BOBBIN_TEST(SemaphoreTest, AReleaseBetweenTheFirstLookAndTheQueueIsSeen) {
   Semaphore slots(0);
   slots.Release();
@@ -201,7 +201,7 @@ BOBBIN_TEST(SemaphoreTest, AThreadThatIsToStopTakesFreePermitsButDoesNotWait) {
   EXPECT_EQ(slots.available(), 1);
 }
 
-// SCHED-10: a permit is with the one who was told so, or still there.
+// A permit is with the one who was told so, or still there.
 BOBBIN_TEST(SemaphoreTest, DeadlineAndReleaseRaceNeverLosesAPermit) {
   Semaphore slots(0);
   const int rounds = Rounds(400);
@@ -268,7 +268,7 @@ BOBBIN_TEST(SemaphoreTest, RandomUseConservesThePermits) {
   EXPECT_EQ(slots.available(), kPermits);
 }
 
-// SCHED-12: a release does not touch what it has let somebody destroy.
+// A release does not touch what it has let somebody destroy.
 BOBBIN_FOREIGN_TEST(SemaphoreTest, WhoIsLetThroughMayDestroyIt) {
   const int rounds = Rounds(1500);
   for (int round = 0; round < rounds; ++round) {
@@ -282,7 +282,7 @@ BOBBIN_FOREIGN_TEST(SemaphoreTest, WhoIsLetThroughMayDestroyIt) {
   }
 }
 
-// SCHED-05: permits travel between threads of both kinds.
+// Permits travel between threads of both kinds.
 BOBBIN_FOREIGN_TEST(SemaphoreTest, VirtualAndForeignThreadsHandPermitsToEachOther) {
   Semaphore to_virtual(0);
   Semaphore to_foreign(0);

@@ -49,7 +49,6 @@ namespace {
   return below + frame[0];
 }
 
-// CORE-12
 TEST(StackTest, ParkedThreadsCostHardlyAnyMappings) {
   if (kUnderThreadSanitizer) GTEST_SKIP() << "the sanitizer maps memory for every thread";
   static constexpr int kThreads = Rounds(30'000);
@@ -159,7 +158,6 @@ TEST(StackTest, AParkedThreadThatUsedLittleCostsLittle) {
   });
 }
 
-// CORE-13
 void OverflowIn(Runtime& runtime) {
   static_cast<void>(
       runtime.Spawn({.name = "deep one"}, [] { static_cast<void>(Recurse(0, 1'000'000'000)); })
@@ -183,7 +181,7 @@ TEST(StackDeathTest, AnOverflowNamesTheThread) {
       kMessage);
 }
 
-// CORE-21: a walk over a virtual thread's stack ends at its first frame.
+// A walk over a virtual thread's stack ends at its first frame.
 struct Walk {
   int frames = 0;
   uintptr_t last_cfa = 0;
@@ -310,7 +308,7 @@ TEST(StackPoolTest, StacksAreDistinctGuardedAndReused) {
   pool.Give(50, stacks, false);
 }
 
-// CORE-16: after a burst, each trim period gives half of the pages that nobody needed back to the
+// After a burst, each trim period gives half of the pages that nobody needed back to the
 // system.
 TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
   if (kUnderSanitizer) GTEST_SKIP() << "a sanitizer keeps memory of its own";

@@ -138,7 +138,7 @@ BOBBIN_TEST(VirtualThreadTest, AnInterruptedJoinLeavesTheThreadJoinable) {
   EXPECT_FALSE(thread.is_joinable());
 }
 
-// CORE-04: what the body throws, the joiner gets.
+// What the body throws, the joiner gets.
 BOBBIN_TEST(VirtualThreadTest, JoinRethrowsTheExceptionOfTheBody) {
   struct OnlyMoved {
     explicit OnlyMoved(int from) : number(from) {}
@@ -188,7 +188,7 @@ BOBBIN_FOREIGN_TEST(VirtualThreadTest, AForeignThreadSpawnsJoinsAndCancels) {
   const VirtualThread left = runtime().Spawn([] { return SleepFor(hours(1)); });
 }
 
-// CORE-23: a join meets the end at every instant.
+// A join meets the end at every instant.
 BOBBIN_FOREIGN_TEST(VirtualThreadTest, JoinAndDetachRaceWithTheEnd) {
   for (int round = 0; round < Rounds(1000); ++round) {
     VirtualThread joined = runtime().Spawn({.placement = Placement::kSpread}, [] {});
@@ -247,7 +247,7 @@ BOBBIN_TEST(VirtualThreadTest, AThreadStaysOnItsCarrier) {
   is_over = true;
 }
 
-// CORE-24: a carrier ends on its own stack; what it had in thread_locals is destroyed there.
+// A carrier ends on its own stack; what it had in thread_locals is destroyed there.
 struct Witness {
   ~Witness();
   bool is_in_use = false;
@@ -294,7 +294,7 @@ TEST(VirtualThreadTest, ACarrierEndsOnItsNativeStack) {
   EXPECT_EQ(witnesses_on_strange_stacks, 0);
 }
 
-// CORE-23: what cannot be meant aborts, and says so.
+// What cannot be meant aborts, and says so.
 TEST(VirtualThreadDeathTest, JoiningItselfAborts) {
   EXPECT_DEATH(
       {
@@ -331,7 +331,6 @@ TEST(VirtualThreadDeathTest, JoiningTwiceAborts) {
       "Join of a handle that holds no virtual thread");
 }
 
-// CORE-04
 TEST(VirtualThreadDeathTest, AnExceptionOutOfADetachedThreadEndsTheProcess) {
   EXPECT_DEATH(
       {

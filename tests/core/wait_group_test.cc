@@ -33,7 +33,7 @@ struct AfterFirstLook {
 absl::Status WaitAfterFirstLook(WaitGroup& parts);
 template struct AfterFirstLook<&WaitGroup::WaitSlow>;
 
-// SCHED-13, without the race.
+// What a race would have to hit, step by step.
 BOBBIN_TEST(WaitGroupTest, ADoneBetweenTheFirstLookAndTheQueueIsSeen) {
   WaitGroup parts;
   parts.Add();
@@ -139,7 +139,6 @@ BOBBIN_TEST(WaitGroupTest, AThreadThatIsToStopSeesZeroButDoesNotWaitForIt) {
   busy.Done();
 }
 
-// SCHED-10
 BOBBIN_TEST(WaitGroupTest, DeadlineAndLastDoneRaceEndsEachWaitOnce) {
   const int rounds = Rounds(400);
   for (int round = 0; round < rounds; ++round) {
@@ -162,7 +161,7 @@ BOBBIN_TEST(WaitGroupTest, DeadlineAndLastDoneRaceEndsEachWaitOnce) {
   }
 }
 
-// SCHED-13: between a waiter's first look and its place in the queue there is no gap to fall into.
+// Between a waiter's first look and its place in the queue there is no gap to fall into.
 BOBBIN_FOREIGN_TEST(WaitGroupTest, NoDoneIsMissedByAThreadThatBeginsToWait) {
   const int rounds = Rounds(3000);
   WaitGroup parts;
@@ -185,7 +184,7 @@ BOBBIN_FOREIGN_TEST(WaitGroupTest, NoDoneIsMissedByAThreadThatBeginsToWait) {
   ASSERT_OK(other.Join());
 }
 
-// SCHED-12: Done does not touch what it has let somebody destroy.
+// Done does not touch what it has let somebody destroy.
 BOBBIN_FOREIGN_TEST(WaitGroupTest, WhoHasWaitedMayDestroyIt) {
   const int rounds = Rounds(1000);
   for (int round = 0; round < rounds; ++round) {
@@ -200,7 +199,6 @@ BOBBIN_FOREIGN_TEST(WaitGroupTest, WhoHasWaitedMayDestroyIt) {
   }
 }
 
-// SCHED-05
 BOBBIN_FOREIGN_TEST(WaitGroupTest, VirtualAndForeignThreadsCountTogether) {
   const int rounds = Rounds(100);
   for (int round = 0; round < rounds; ++round) {

@@ -126,7 +126,7 @@ TEST(WaitStateTest, AThreadThatRunsCannotBeWoken) {
   EXPECT_FALSE(state.TryInterrupt(Wake::kCancelled));
 }
 
-// SCHED-10: however many race for it, one wins.
+// However many race for it, one wins.
 TEST(WaitStateTest, OfAllThatRaceForAWaitOneWins) {
   WaitState state;
   Begin(state);
@@ -195,7 +195,7 @@ TEST(WaitStateDeathTest, GoingOnWithoutHavingBeenWokenAborts) {
       "a thread was resumed although nobody woke it");
 }
 
-// SCHED-06 and SCHED-14: two threads wake each other without a pause. Neither a wake-up is lost nor
+// Two threads wake each other without a pause. Neither a wake-up is lost nor
 // does one of them run in two places.
 BOBBIN_TEST(WaitStateTest, TwoThreadsWakeEachOtherWithoutAPause) {
   Semaphore turn[2] = {Semaphore(1), Semaphore(0)};

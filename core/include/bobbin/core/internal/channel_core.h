@@ -206,8 +206,8 @@ class ChannelCore final : public ChannelBase {
   }
 
  private:
-  // Memory for one value, which is made and destroyed by hand. Defaulted, the two functions would be
-  // deleted wherever T has its own.
+  // Memory for one value, which is made and destroyed by hand. Defaulted, the two functions would
+  // be deleted wherever T has its own.
   union Cell {
     Cell() noexcept {}  // NOLINT(modernize-use-equals-default): see above.
     ~Cell() {}          // NOLINT(modernize-use-equals-default): see above.

@@ -3,8 +3,8 @@
 // SpinLock: mutual exclusion for a few dozen instructions, on any kind of thread.
 //
 // It never suspends, so that it can protect the queues in which threads wait. Its holder must not
-// wait for anything; debug builds open a no-suspend stretch to prove it. When the holder's OS
-// thread has been preempted, contenders give up their time slice instead of burning it.
+// wait for anything. When the holder's OS thread has been preempted, contenders give up their time
+// slice instead of burning it.
 //
 //   Called from   any thread.
 //   Suspends      never.
