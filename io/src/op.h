@@ -79,9 +79,6 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   int fd() const { return fd_; }
   void* data() const { return data_; }
   uint32_t bytes() const { return bytes_; }
-  // There is probably nothing to receive yet: wait before the first attempt.
-  bool waits_first() const { return waits_first_; }
-  void set_waits_first(bool waits_first) { waits_first_ = waits_first; }
 
  protected:
   Op(OpCode code, int fd, void* data, uint32_t bytes)
@@ -111,7 +108,6 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   const OpCode code_;
   Stage stage_ = Stage::kIdle;
   bool is_cancel_wanted_ = false;  // Asked for since it started.
-  bool waits_first_ = false;
 };
 
 // One operation that a virtual thread waits for.
@@ -137,15 +133,11 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
     return result_;
   }
 
-  // Whether more was waiting in the socket when it completed.
-  bool has_more() const noexcept { return has_more_; }
-
   // Called from: the carrier, or the virtual thread itself on its way to park.
   void RequestStop(bobbin::internal::Wake cause) noexcept override;
   // Called from: the poller, with the one completion.
-  void Complete(int32_t result, bool has_more) noexcept {
+  void Complete(int32_t result) noexcept {
     result_ = result;
-    has_more_ = has_more;
     thread_->state().Complete();
     thread_->dispatcher()->MakeReady(*thread_);
   }
@@ -158,7 +150,6 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
 
   bobbin::internal::Thread* thread_ = nullptr;
   int32_t result_ = 0;
-  bool has_more_ = false;
   bool is_stop_requested_ = false;  // Asked to give up; the first cause is kept.
   bobbin::internal::Wake stop_cause_ = bobbin::internal::Wake::kNotified;
 };

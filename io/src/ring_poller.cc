@@ -86,8 +86,9 @@ bool RingPoller::Prepare(Op& op) noexcept {
   if (entry == nullptr) return false;
   switch (op.code_) {
     case OpCode::kReceive:
+      // Not POLL_FIRST: under load the data is often there by the time the kernel looks, and a look
+      // in vain costs less than to wait for what is there.
       io_uring_prep_recv(entry, op.fd_, op.data_, op.bytes_, 0);
-      entry->ioprio = op.waits_first_ ? IORING_RECVSEND_POLL_FIRST : 0;
       break;
     case OpCode::kSend:
       io_uring_prep_send(entry, op.fd_, op.data_, op.bytes_, MSG_NOSIGNAL);
@@ -111,7 +112,7 @@ void RingPoller::CancelOp(Op& op) noexcept {
   if (op.stage_ == Op::Stage::kDeferred) {
     // The kernel has never heard of it.
     deferred_.Remove(op);
-    Finish(op, -ECANCELED, 0);
+    Finish(op, -ECANCELED);
   } else if (!PrepareCancel(op)) {
     deferred_.PushBack(op);
   }
@@ -192,17 +193,17 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
     return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
   }
   if (__builtin_expect(op.is_linked(), 0)) deferred_.Remove(op);  // Its cancel comes too late.
-  Finish(op, completion.res, completion.flags);
+  Finish(op, completion.res);
 }
 
-void RingPoller::Finish(Op& op, int32_t result, uint32_t flags) noexcept {
+void RingPoller::Finish(Op& op, int32_t result) noexcept {
   op.stage_ = Op::Stage::kIdle;
   --in_flight_;
   // From here on the record is its owner's.
   if (op.code_ == OpCode::kAccept) {
     static_cast<AcceptOp&>(op).OnAccept(result, true);
   } else {
-    static_cast<ParkedOp&>(op).Complete(result, (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0);
+    static_cast<ParkedOp&>(op).Complete(result);
   }
 }
 

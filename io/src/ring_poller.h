@@ -65,7 +65,7 @@ class RingPoller final : public IoPoller {
 
   uint32_t TakeCompletions() noexcept;
   void Dispatch(const io_uring_cqe& completion) noexcept;
-  void Finish(Op& op, int32_t result, uint32_t flags) noexcept;
+  void Finish(Op& op, int32_t result) noexcept;
 
   // Posts a completion to the ring; from any thread. Negative: an error number.
   int SendMessage() noexcept;

@@ -91,9 +91,7 @@ class Socket {
     while (true) {
       if (self.ShouldStop()) return WhyStopped(self);
       ParkedOp op(OpCode::kReceive, fd_, buffer.data(), TransferBytes(buffer.size()));
-      op.set_waits_first(!may_have_more_);
       const Result result = op.Run(self);
-      may_have_more_ = op.has_more();
       if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
     }
   }
@@ -155,7 +153,6 @@ class Socket {
   // an end.
   std::atomic<bool> writer_met_reset_{false};
   const int fd_;
-  bool may_have_more_ = false;  // The reader's: the last receive left something behind.
 };
 
 }  // namespace bobbin::io::internal
