@@ -23,6 +23,10 @@ class IoPoller : public Poller {
   // Asks the kernel to give up `op`, which still completes. REQUIRES: it was started here and has
   // not had its last completion.
   virtual void CancelOp(Op& op) noexcept = 0;
+  // Whether a virtual thread may make a system call of its own instead of an operation, without
+  // that others wait for it: nothing waits to be submitted or has completed, and there were not too
+  // many such calls since the last poll. Counts as one.
+  virtual bool TakeTurnForCall() noexcept = 0;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 };

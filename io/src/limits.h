@@ -17,6 +17,10 @@ inline constexpr uint32_t kRingEntriesMin = 4;
 // How often a poll enters the kernel again because work that was deferred completed nothing.
 inline constexpr int kPollRoundsMax = 8;
 
+// How many system calls virtual threads may make themselves between two polls; after that a writer
+// that never has to wait goes through the ring and lets others run. Not tuned.
+inline constexpr int kCallsPerPollMax = 16;
+
 // The most one operation moves: the kernel takes a 32-bit length and moves less than 2 GiB.
 inline constexpr size_t kTransferBytesMax = size_t{1} << 30;
 

@@ -143,6 +143,7 @@ void RingPoller::PrepareDeferred() noexcept {
 
 void RingPoller::Poll() noexcept {
   CheckOwner();
+  calls_ = 0;
   // Once something has completed, what is still deferred can wait: its virtual threads run first,
   // and the enter that submits what they prepare runs deferred work, too.
   for (int round = 0; round < kPollRoundsMax; ++round) {
@@ -155,6 +156,7 @@ void RingPoller::Poll() noexcept {
 void RingPoller::PollUntil(Deadline until) noexcept {
   CheckOwner();
   if (ring_.completions() != 0 || MustNotSleep()) return Poll();
+  calls_ = 0;
   ring_.Wait(until);
   TakeCompletions();
 }
@@ -205,6 +207,11 @@ void RingPoller::Finish(Op& op, int32_t result) noexcept {
   } else {
     static_cast<ParkedOp&>(op).Complete(result);
   }
+}
+
+bool RingPoller::TakeTurnForCall() noexcept {
+  if (ring_.prepared() != 0 || ring_.completions() != 0 || ring_.has_deferred()) return false;
+  return ++calls_ <= kCallsPerPollMax;
 }
 
 // --- Waking

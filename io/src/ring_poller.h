@@ -52,6 +52,7 @@ class RingPoller final : public IoPoller {
 
   void StartOp(Op& op) noexcept override;
   void CancelOp(Op& op) noexcept override;
+  bool TakeTurnForCall() noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
 
  private:
@@ -78,6 +79,7 @@ class RingPoller final : public IoPoller {
   Ring ring_;
   size_t in_flight_ = 0;  // Operations without their last completion, deferred ones included.
   uint16_t generation_ = 0;
+  uint16_t calls_ = 0;  // Made by virtual threads themselves, since the last poll.
   bool is_stopping_ = false;
   // Records that wait for room: to be started, or to be cancelled.
   bobbin::internal::IntrusiveList<Op> deferred_;

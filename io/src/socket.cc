@@ -6,11 +6,14 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include <bobbin/core/status.h>
+
+#include "io/src/io_poller.h"
 
 namespace bobbin::io::internal {
 
@@ -59,6 +62,13 @@ absl::Status Socket::AfterSend(Result result) {
   const bool is_stop = result == kStoppedByDeadline || result == kStoppedByCancel;
   if (!is_stop && is_closing()) return ClosedStatus("write");
   return ResultStatus(result, "write");
+}
+
+Result Socket::SendNow(std::span<const std::byte> bytes) noexcept {
+  if (!CurrentIoPoller().TakeTurnForCall()) return -EAGAIN;
+  const ssize_t sent =
+      ::send(fd_, bytes.data(), TransferBytes(bytes.size()), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent < 0 ? -errno : sent;
 }
 
 bool Socket::EndWasReset() const noexcept {

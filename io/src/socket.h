@@ -37,6 +37,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/thread.h>
 
 #include "io/src/blocking.h"
@@ -101,6 +102,9 @@ class Socket {
     }
     while (true) {
       if (self.ShouldStop()) return WhyStopped(self);
+      if (!self.dispatcher()->has_ready()) {
+        if (const Result sent = SendNow(bytes); sent != -EAGAIN) return sent;
+      }
       ParkedOp op(OpCode::kSend, fd_, const_cast<std::byte*>(bytes.data()),
                   TransferBytes(bytes.size()));
       const Result result = op.Run(self);
@@ -118,6 +122,10 @@ class Socket {
   static constexpr uint32_t kOwned = 8;
   static constexpr uint32_t kClosing = 16;
   static constexpr uint32_t kStateMask = kOwned | kClosing;
+
+  // Sends by a system call, which is shorter than the way through the ring, if that delays nobody.
+  // -EAGAIN if it would, or if nothing can be sent now.
+  Result SendNow(std::span<const std::byte> bytes) noexcept;
 
   static uint32_t TransferBytes(size_t bytes) {
     return static_cast<uint32_t>(std::min(bytes, kTransferBytesMax));

@@ -172,6 +172,64 @@ BOBBIN_IO_TEST(TcpStreamTest, WriteAllToASlowReaderLosesNothing) {
   EXPECT_OK(writer.Join());
 }
 
+// Reads from a foreign thread, so fast that a writer never has to wait for it.
+void Drain(io::TcpStream& stream) {
+  std::vector<std::byte> buffer(size_t{1} << 20);
+  while (true) {
+    const auto received = stream.Read(buffer);
+    if (!received.ok() || *received == 0) return;
+  }
+}
+
+BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AWriterThatNeverWaitsLetsOthersRunAndObeysItsDeadline) {
+  Pair pair = MakeLocalPair();
+  OsThreads threads;
+  threads.Start([&] { Drain(pair.right); });
+  std::atomic<bool> is_over{false};
+  std::atomic<int> turns{0};
+  std::vector<VirtualThread> others;
+  for (int i = 0; i < carriers(); ++i) {
+    others.push_back(runtime().Spawn({.placement = Placement::kSpread}, [&]() -> absl::Status {
+      while (!is_over) {
+        BOBBIN_RETURN_IF_ERROR(SleepFor(milliseconds(1)));
+        ++turns;
+      }
+      return absl::OkStatus();
+    }));
+  }
+  EXPECT_OK(runtime()
+                .Spawn([&] {
+                  DeadlineScope scope(milliseconds(100));
+                  absl::Status status;
+                  while (status.ok()) status = pair.left.WriteAll(Bytes("x"));
+                  EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
+                })
+                .Join());
+  is_over = true;
+  for (VirtualThread& other : others) EXPECT_OK(other.Join());
+  EXPECT_GE(turns, 10);
+  pair.left.Close();
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, CancelEndsAWriterThatNeverWaits) {
+  Pair pair = MakeLocalPair();
+  OsThreads threads;
+  threads.Start([&] { Drain(pair.right); });
+  std::atomic<int> written{0};
+  VirtualThread writer = Spawn({.placement = Placement::kSpread}, [&] {
+    absl::Status status;
+    while (status.ok()) {
+      status = pair.left.WriteAll(Bytes("x"));
+      ++written;
+    }
+    EXPECT_THAT(status, StatusIs(kCancelled));
+  });
+  AwaitTrue([&] { return written > 100; });
+  writer.Cancel();
+  EXPECT_OK(writer.Join());
+  pair.left.Close();
+}
+
 // --- Half-close, reset, broken pipe
 
 BOBBIN_IO_TEST(TcpStreamTest, AnswerArrivesAfterTheAskerHasFinished) {

@@ -69,6 +69,9 @@ class Dispatcher {
   StackCache& stacks() noexcept { return stacks_; }
   Thread& home() noexcept { return home_; }
 
+  // Whether somebody is in the ready queue.
+  bool has_ready() const noexcept { return ready_first_ != nullptr; }
+
   // --- From any thread.
 
   // Has the carrier make `task` ready. REQUIRES: the caller won the task's state word.
@@ -91,7 +94,6 @@ class Dispatcher {
   // From the carrier's own stack: runs threads until `budget` switches are used up or there is
   // nobody left to run. Returns how many switches were used.
   uint32_t RunReady(uint32_t budget) noexcept;
-  bool has_ready() const noexcept { return ready_first_ != nullptr; }
   // Whether there is a stack for a fresh task.
   bool CanStart() noexcept { return stacks_.Reserve(); }
 
