@@ -4,18 +4,18 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/role.h>
 
 namespace bobbin::internal {
 
 namespace {
-std::atomic<DumpHook> dump_hook{nullptr};  // Set by a runtime; read by a failing check.
-std::atomic<bool> is_failing{false};       // Set by the first failing check.
+Atomic<DumpHook> dump_hook{nullptr};  // Set by a runtime; read by a failing check.
+Atomic<bool> is_failing{false};       // Set by the first failing check.
 }  // namespace
 
 void SetDumpHook(DumpHook hook) noexcept { dump_hook.store(hook); }

@@ -9,10 +9,11 @@
 #include <cerrno>
 #include <ctime>
 #include <limits>
+#include <bobbin/core/internal/atomic.h>
 
 namespace bobbin::internal {
 
-bool FutexWait(std::atomic<uint32_t>& word, uint32_t value, int64_t deadline) noexcept {
+bool FutexWait(Atomic<uint32_t>& word, uint32_t value, int64_t deadline) noexcept {
   constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
   const timespec until{deadline / kNanosecondsPerSecond, deadline % kNanosecondsPerSecond};
   const bool is_bounded = deadline != std::numeric_limits<int64_t>::max();
@@ -22,7 +23,7 @@ bool FutexWait(std::atomic<uint32_t>& word, uint32_t value, int64_t deadline) no
   return result == 0 || errno != ETIMEDOUT;
 }
 
-void FutexWakeOne(std::atomic<uint32_t>& word) noexcept {
+void FutexWakeOne(Atomic<uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
 }
 

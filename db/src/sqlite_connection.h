@@ -14,7 +14,6 @@
 #ifndef BOBBIN_DB_SRC_SQLITE_CONNECTION_H_
 #define BOBBIN_DB_SRC_SQLITE_CONNECTION_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -29,6 +28,7 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/core/clock.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/sqlite.h>
@@ -78,7 +78,7 @@ class SqliteConnection {
   const bobbin::internal::Thread* holder_ = nullptr;
 
   // Written by the thread of the session; read by a second one.
-  std::atomic<bool> is_in_session_{false};
+  bobbin::internal::Atomic<bool> is_in_session_{false};
   // The session's only.
   std::unique_ptr<sqlite3, CloseDatabase> database_;
   std::list<KeptStatement> statements_;

@@ -17,11 +17,10 @@
 #ifndef BOBBIN_DB_SRC_SQLITE_OPERATION_H_
 #define BOBBIN_DB_SRC_SQLITE_OPERATION_H_
 
-#include <atomic>
-
 #include "absl/status/status.h"
 
 #include <bobbin/core/cancel.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/current.h>
 
 namespace bobbin::db::internal {
@@ -60,7 +59,7 @@ class SqliteOperation {
   SqliteOperation* const outer_;
   const bobbin::internal::Thread& caller_;
   // Written by the caller, read by the thread that runs the statement.
-  std::atomic<absl::StatusCode> code_{absl::StatusCode::kOk};
+  bobbin::internal::Atomic<absl::StatusCode> code_{absl::StatusCode::kOk};
 };
 
 }  // namespace bobbin::db::internal

@@ -28,7 +28,6 @@
 #define BOBBIN_IO_SRC_SOCKET_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,6 +36,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/thread.h>
 
@@ -156,10 +156,10 @@ class Socket {
 
   // Written by whoever enters, leaves, closes or releases; see above. The release of a leaver comes
   // before the acquire of the last one, which closes and frees.
-  std::atomic<uint32_t> word_{kOwned};
+  bobbin::internal::Atomic<uint32_t> word_{kOwned};
   // Set by a writer that met a reset, which the system tells only once; read by readers that meet
   // an end.
-  std::atomic<bool> writer_met_reset_{false};
+  bobbin::internal::Atomic<bool> writer_met_reset_{false};
   const int fd_;
 };
 

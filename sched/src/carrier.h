@@ -35,7 +35,6 @@
 #ifndef BOBBIN_SCHED_SRC_CARRIER_H_
 #define BOBBIN_SCHED_SRC_CARRIER_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,6 +42,7 @@
 
 #include "absl/status/status.h"
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/sched/poller.h>
@@ -152,9 +152,9 @@ class Carrier final : public Dispatcher {
   // Everyone.
   FreshDeque fresh_;
   alignas(kCacheLineBytes) Intake intake_;
-  alignas(kCacheLineBytes) std::atomic<State> state_{State::kAwake};  // See above.
-  std::atomic<bool> is_cancel_requested_{false};  // Set by Shutdown; read by the carrier.
-  std::atomic<bool> is_end_requested_{false};     // Set by Shutdown; read by the carrier.
+  alignas(kCacheLineBytes) Atomic<State> state_{State::kAwake};  // See above.
+  Atomic<bool> is_cancel_requested_{false};  // Set by Shutdown; read by the carrier.
+  Atomic<bool> is_end_requested_{false};     // Set by Shutdown; read by the carrier.
 };
 
 }  // namespace bobbin::internal

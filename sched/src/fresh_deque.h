@@ -28,12 +28,12 @@
 #ifndef BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
 #define BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/task.h>
 
 namespace bobbin::internal {
@@ -66,13 +66,11 @@ class FreshDeque {
   struct Array {
     explicit Array(size_t slot_count)
         : mask(static_cast<int64_t>(slot_count) - 1),
-          slots(std::make_unique<std::atomic<Task*>[]>(slot_count)) {}
-    std::atomic<Task*>& At(int64_t index) noexcept {
-      return slots[static_cast<size_t>(index & mask)];
-    }
+          slots(std::make_unique<Atomic<Task*>[]>(slot_count)) {}
+    Atomic<Task*>& At(int64_t index) noexcept { return slots[static_cast<size_t>(index & mask)]; }
     const int64_t mask;
     // Written by the owner; read by the owner and by thieves.
-    const std::unique_ptr<std::atomic<Task*>[]> slots;
+    const std::unique_ptr<Atomic<Task*>[]> slots;
   };
   static constexpr size_t kSlotsMin = 256;
 
@@ -80,11 +78,11 @@ class FreshDeque {
 
   const bool is_shared_;
   // The young end: one past the newest. Written by the owner.
-  alignas(kCacheLineBytes) std::atomic<int64_t> young_{0};
-  std::atomic<Array*> array_;                   // Written by the owner; read by thieves.
+  alignas(kCacheLineBytes) Atomic<int64_t> young_{0};
+  Atomic<Array*> array_;                        // Written by the owner; read by thieves.
   std::vector<std::unique_ptr<Array>> arrays_;  // The owner's: all there ever were.
   // The old end. Written by whoever takes there.
-  alignas(kCacheLineBytes) std::atomic<int64_t> old_{0};
+  alignas(kCacheLineBytes) Atomic<int64_t> old_{0};
 };
 
 inline FreshDeque::FreshDeque(bool is_shared) : is_shared_(is_shared) {
@@ -96,7 +94,7 @@ inline size_t FreshDeque::Push(Task& task) {
   const int64_t young = young_.load(std::memory_order_relaxed);  // relaxed: own.
   // Pairs with the exchange in Steal.
   const int64_t old = old_.load(std::memory_order_acquire);
-  Array* array = array_.load(std::memory_order_relaxed);         // relaxed: own.
+  Array* array = array_.load(std::memory_order_relaxed);  // relaxed: own.
   if (__builtin_expect(young - old > array->mask, 0)) array = &Grow(old, young);
   array->At(young).store(&task, std::memory_order_relaxed);  // relaxed: published by the next line.
   young_.store(young + 1, std::memory_order_release);        // Pairs with the load in Steal.
@@ -110,8 +108,8 @@ inline Task* FreshDeque::TakeNewest() noexcept {
   if (young < old) return nullptr;
   Array& array = *array_.load(std::memory_order_relaxed);  // relaxed: own.
   if (!is_shared_) {
-    young_.store(young, std::memory_order_relaxed);                // relaxed: nobody else looks.
-    return array.At(young).load(std::memory_order_relaxed);        // relaxed: own.
+    young_.store(young, std::memory_order_relaxed);          // relaxed: nobody else looks.
+    return array.At(young).load(std::memory_order_relaxed);  // relaxed: own.
   }
   young_.store(young);
   old = old_.load();

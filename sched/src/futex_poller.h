@@ -10,9 +10,9 @@
 #ifndef BOBBIN_SCHED_SRC_FUTEX_POLLER_H_
 #define BOBBIN_SCHED_SRC_FUTEX_POLLER_H_
 
-#include <atomic>
 #include <cstdint>
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/sched/poller.h>
 
 namespace bobbin::internal {
@@ -27,7 +27,7 @@ class FutexPoller final : public Poller {
  private:
   // 1 from Wake until the carrier has noticed; the futex word. Written by wakers and by the
   // carrier.
-  std::atomic<uint32_t> is_woken_{0};
+  Atomic<uint32_t> is_woken_{0};
 };
 
 }  // namespace bobbin::internal

@@ -21,8 +21,7 @@
 #ifndef BOBBIN_SCHED_SRC_IDLE_H_
 #define BOBBIN_SCHED_SRC_IDLE_H_
 
-#include <atomic>
-
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
 
 namespace bobbin::internal {
@@ -45,9 +44,9 @@ class IdleCarriers {
 
  private:
   // Written by carriers as they sleep and wake.
-  alignas(kCacheLineBytes) std::atomic<int> asleep_{0};
+  alignas(kCacheLineBytes) Atomic<int> asleep_{0};
   // Written by whoever wakes, and by the woken.
-  std::atomic<bool> is_token_out_{false};
+  Atomic<bool> is_token_out_{false};
 };
 
 }  // namespace bobbin::internal

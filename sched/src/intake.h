@@ -13,11 +13,11 @@
 #ifndef BOBBIN_SCHED_SRC_INTAKE_H_
 #define BOBBIN_SCHED_SRC_INTAKE_H_
 
-#include <atomic>
 #include <cstddef>
 
 #include "absl/base/thread_annotations.h"
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/task.h>
 
@@ -57,7 +57,7 @@ class Intake {
   // Linked by Task::link_: a new task is in no inbox, and its other link may be its group's.
   Task* first_ ABSL_GUARDED_BY(lock_) = nullptr;
   Task* last_ ABSL_GUARDED_BY(lock_) = nullptr;
-  std::atomic<size_t> count_{0};  // Written under the lock; read by carriers.
+  Atomic<size_t> count_{0};  // Written under the lock; read by carriers.
 };
 
 }  // namespace bobbin::internal

@@ -16,10 +16,11 @@
 #ifndef BOBBIN_SCHED_SRC_MONITOR_H_
 #define BOBBIN_SCHED_SRC_MONITOR_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <vector>
+
+#include <bobbin/core/internal/atomic.h>
 
 #include "sched/src/os_thread_handle.h"
 
@@ -58,8 +59,8 @@ class Monitor {
   void Rouse() noexcept;
 
   RuntimeCore& runtime_;
-  std::atomic<uint32_t> word_{kWatching};  // The futex word; written by all, read by all.
-  std::vector<uint64_t> turns_;            // Of each carrier, at the last look.
+  Atomic<uint32_t> word_{kWatching};  // The futex word; written by all, read by all.
+  std::vector<uint64_t> turns_;       // Of each carrier, at the last look.
   OsThreadHandle thread_;
 };
 

@@ -18,7 +18,6 @@
 #ifndef BOBBIN_SCHED_SRC_RUNTIME_CORE_H_
 #define BOBBIN_SCHED_SRC_RUNTIME_CORE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +29,7 @@
 #include "absl/status/status.h"
 
 #include <bobbin/core/event.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/stack_cache.h>
@@ -113,9 +113,9 @@ class RuntimeCore {
 
   IdleCarriers idle_;
   Monitor monitor_;
-  std::atomic<uint64_t> next_carrier_{0};      // Advanced by spread placements.
-  std::atomic<uint64_t> spawned_outside_{0};   // Launched by threads that are no carriers of ours.
-  std::atomic<uint64_t> wakes_{0};             // Counted by whoever wakes a carrier.
+  Atomic<uint64_t> next_carrier_{0};      // Advanced by spread placements.
+  Atomic<uint64_t> spawned_outside_{0};   // Launched by threads that are no carriers of ours.
+  Atomic<uint64_t> wakes_{0};             // Counted by whoever wakes a carrier.
 
   // Start.
   WaitGroup unreported_;
@@ -124,10 +124,10 @@ class RuntimeCore {
   absl::Status start_status_ ABSL_GUARDED_BY(start_lock_);
 
   // The end.
-  std::atomic<int> idle_awaited_{0};  // Threads in AwaitIdle; read by carriers.
+  Atomic<int> idle_awaited_{0};  // Threads in AwaitIdle; read by carriers.
   SpinLock idle_lock_;
   WaitQueue idle_waiters_ ABSL_GUARDED_BY(idle_lock_);
-  std::atomic<bool> is_stopped_{false};  // Set by Shutdown; read by spawners.
+  Atomic<bool> is_stopped_{false};  // Set by Shutdown; read by spawners.
   Mutex shutdown_mutex_;
   std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(shutdown_mutex_);
   bool has_abandoned_carriers_ = false;

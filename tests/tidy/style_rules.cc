@@ -29,6 +29,9 @@ const std::vector<Arrows> kArrows = {
 // The files that start OS threads and make them wait.
 const Names kOsThreads = {"core/src/os_thread.cc", "sched/src/os_thread.cc"};
 
+// Where the atomics of the standard library are.
+const Names kAtomics = {"core/include/bobbin/core/internal/atomic.h"};
+
 // Code that must not be written, what to write instead, and the files that may. A path that ends in
 // a slash stands for a folder.
 struct Ban {
@@ -55,6 +58,9 @@ const std::vector<Ban> kBans = {
     {"std::barrier", "bobbin::Barrier"},
     {"std::this_thread::sleep_for", "bobbin::SleepFor"},
     {"std::this_thread::sleep_until", "bobbin::SleepUntil"},
+    {"std::atomic", "bobbin::internal::Atomic", kAtomics},
+    {"std::atomic_flag", "bobbin::internal::Atomic", kAtomics},
+    {"std::atomic_thread_fence", "bobbin::internal::AtomicThreadFence", kAtomics},
     {"std::function", "absl::AnyInvocable"},
     {"std::endl", "'\\n'"},
     {"thread_local", "the accessors of the current thread", {"core/src/current.cc"}},
@@ -62,14 +68,14 @@ const std::vector<Ban> kBans = {
     {"assert(", "BOBBIN_CHECK or BOBBIN_DCHECK"},
     {"throw", "absl::Status"},
     {"catch", "absl::Status", {"core/src/task.cc", "sched/src/platform_pool.cc"}},
-    {"volatile", "std::atomic"},
+    {"volatile", "bobbin::internal::Atomic"},
     {"new", "std::make_unique", {"core/include/bobbin/core/internal/body.h"}},
     {"delete", "std::unique_ptr", {"core/include/bobbin/core/internal/body.h"}},
     {"memory_order_consume", "acquire"},
     {"memory_order::consume", "acquire"},
     {"using namespace", "using declarations"},
-    {".wait(", "a primitive of ours; std::atomic's wait blocks the carrier"},
-    {"->wait(", "a primitive of ours; std::atomic's wait blocks the carrier"},
+    {".wait(", "a primitive of ours; an atomic's wait blocks the carrier"},
+    {"->wait(", "a primitive of ours; an atomic's wait blocks the carrier"},
 };
 
 struct Word {
@@ -146,10 +152,11 @@ std::string GuardOf(std::string_view path) {
 
 // Whether a line of code declares a variable of an atomic type, or an array of them.
 bool DeclaresAtomic(std::string_view code) {
-  if (!Contains(code, "std::atomic")) return false;
+  if (!Contains(code, "std::atomic") && !Contains(code, "Atomic<")) return false;
   static const std::regex declaration(
       R"(^\s*((static|inline|mutable|constinit|constexpr|alignas\(.*?\))\s+)*)"
-      R"((std::array<)?std::atomic(<.*>|_\w+)(\s*,.*>)?\s+\w+\s*(;|\{|=|\[|ABSL_|$))");
+      R"((std::array<)?(std::atomic(<.*>|_\w+)|(\w+::)*Atomic<.*>)(\s*,.*>)?)"
+      R"(\s+\w+\s*(;|\{|=|\[|ABSL_|$))");
   return std::regex_search(code.begin(), code.end(), declaration);
 }
 

@@ -115,6 +115,9 @@ TEST(BannedCodeTest, CoversEachWord) {
                            "std::thread t;",
                            "auto a = std::async(f);",
                            "std::future<int> f;",
+                           "std::atomic<int> a;",
+                           "std::atomic_flag a;",
+                           "std::atomic_thread_fence(std::memory_order_seq_cst);",
                            "thread_local int a;",
                            "std::this_thread::sleep_for(d);",
                            "std::this_thread::sleep_until(t);",
@@ -137,10 +140,10 @@ TEST(BannedCodeTest, CoversEachWord) {
 
 TEST(BannedCodeTest, LeavesOtherMeaningsAlone) {
   for (const char* line :
-       {"A(const A&) = delete;", "void* operator new(size_t);", "::new (place) T();",
-        "asm volatile(\"\");", "__asm__ volatile(\"\");", "static_assert(true);",
-        "std::this_thread::get_id();", "std::future_status s;", "f(a.wait_count);", "int renew;",
-        "queue.Wait();"}) {
+       {"std::atomic_ref(*word).load();", "A(const A&) = delete;", "void* operator new(size_t);",
+        "::new (place) T();", "asm volatile(\"\");", "__asm__ volatile(\"\");",
+        "static_assert(true);", "std::this_thread::get_id();", "std::future_status s;",
+        "f(a.wait_count);", "int renew;", "queue.Wait();"}) {
     EXPECT_THAT(Apply(CheckBannedCode, "core/src/a.cc", line), IsEmpty()) << line;
   }
 }
@@ -212,8 +215,10 @@ TEST(AtomicsTest, SayWhoWritesAndReads) {
               IsEmpty());
   EXPECT_THAT(Apply(CheckAtomics, "core/src/a.h",
                     "int x;\nstd::atomic<int> a_;\n\nstatic inline std::atomic<A<B>> b_ = {};\n"
-                    "std::atomic_flag c_;\nstd::array<std::atomic<int>, 4> d_;\n"),
-              ElementsAre(HasSubstr("2: "), HasSubstr("4: "), HasSubstr("5: "), HasSubstr("6: ")));
+                    "std::atomic_flag c_;\nstd::array<std::atomic<int>, 4> d_;\n"
+                    "bobbin::internal::Atomic<A*> e_{nullptr};\n"),
+              ElementsAre(HasSubstr("2: "), HasSubstr("4: "), HasSubstr("5: "), HasSubstr("6: "),
+                          HasSubstr("7: ")));
 }
 
 TEST(AtomicsTest, ReferencesAndCallsAreNone) {

@@ -49,7 +49,6 @@
 #define BOBBIN_DB_SQLITE_H_
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +62,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/status.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/value.h>
@@ -152,9 +152,10 @@ class SqliteTransaction {
   internal::SqliteCore& core_;
   internal::SqliteConnection* connection_ = nullptr;  // While the writer is ours.
   internal::SqliteOperation* outer_ = nullptr;        // Of TransactBlocking.
-  bool is_open_ = false;                // Begun, and neither committed nor rolled back.
-  absl::Status lost_;                   // Why SQLite has rolled it back by itself.
-  std::atomic<bool> is_in_use_{false};  // Set by the thread that uses it, against a second.
+  bool is_open_ = false;  // Begun, and neither committed nor rolled back.
+  absl::Status lost_;     // Why SQLite has rolled it back by itself.
+  // Set by the thread that uses it, against a second.
+  bobbin::internal::Atomic<bool> is_in_use_{false};
 };
 
 class Sqlite {

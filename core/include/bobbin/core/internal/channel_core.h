@@ -31,7 +31,6 @@
 #ifndef BOBBIN_CORE_INTERNAL_CHANNEL_CORE_H_
 #define BOBBIN_CORE_INTERNAL_CHANNEL_CORE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,6 +42,7 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/wait_queue.h>
 
@@ -114,15 +114,15 @@ class ChannelBase {
   // Waiter::amount of a claimed waiter.
   enum Answer : int64_t { kClosed, kServed };
 
-  std::atomic<size_t>& CountOf(ChannelSide side) noexcept {
+  Atomic<size_t>& CountOf(ChannelSide side) noexcept {
     return side == ChannelSide::kSender ? sender_count_ : receiver_count_;
   }
 
   // Handles of either side, and sides that have any. Written by whoever copies or drops a handle;
   // the last drop is ordered after all others.
-  std::atomic<size_t> sender_count_{1};
-  std::atomic<size_t> receiver_count_{1};
-  std::atomic<int> sides_{2};
+  Atomic<size_t> sender_count_{1};
+  Atomic<size_t> receiver_count_{1};
+  Atomic<int> sides_{2};
 };
 
 template <typename T>

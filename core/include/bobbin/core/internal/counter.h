@@ -9,8 +9,9 @@
 #ifndef BOBBIN_CORE_INTERNAL_COUNTER_H_
 #define BOBBIN_CORE_INTERNAL_COUNTER_H_
 
-#include <atomic>
 #include <cstdint>
+
+#include <bobbin/core/internal/atomic.h>
 
 namespace bobbin::internal {
 
@@ -27,7 +28,7 @@ class Counter {
   }
 
  private:
-  std::atomic<uint64_t> value_{0};  // Written by one OS thread; read by anyone.
+  Atomic<uint64_t> value_{0};  // Written by one OS thread; read by anyone.
 };
 
 }  // namespace bobbin::internal

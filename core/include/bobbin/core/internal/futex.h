@@ -8,17 +8,18 @@
 #ifndef BOBBIN_CORE_INTERNAL_FUTEX_H_
 #define BOBBIN_CORE_INTERNAL_FUTEX_H_
 
-#include <atomic>
 #include <cstdint>
+
+#include <bobbin/core/internal/atomic.h>
 
 namespace bobbin::internal {
 
 // Waits while `word` is `value`, until `deadline` (absolute, monotonic, in nanoseconds; the largest
 // value means for ever). Returns false if the deadline passed; true otherwise, also without cause.
-bool FutexWait(std::atomic<uint32_t>& word, uint32_t value, int64_t deadline) noexcept;
+bool FutexWait(Atomic<uint32_t>& word, uint32_t value, int64_t deadline) noexcept;
 
 // Wakes one thread that waits on `word`.
-void FutexWakeOne(std::atomic<uint32_t>& word) noexcept;
+void FutexWakeOne(Atomic<uint32_t>& word) noexcept;
 
 }  // namespace bobbin::internal
 

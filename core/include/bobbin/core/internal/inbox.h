@@ -14,8 +14,7 @@
 #ifndef BOBBIN_CORE_INTERNAL_INBOX_H_
 #define BOBBIN_CORE_INTERNAL_INBOX_H_
 
-#include <atomic>
-
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/task.h>
 
 namespace bobbin::internal {
@@ -56,7 +55,7 @@ class Inbox {
   }
 
  private:
-  std::atomic<Task*> first_{nullptr};  // Written by any thread; emptied by the owner.
+  Atomic<Task*> first_{nullptr};  // Written by any thread; emptied by the owner.
 };
 
 }  // namespace bobbin::internal

@@ -13,11 +13,11 @@
 #ifndef BOBBIN_CORE_INTERNAL_OS_THREAD_H_
 #define BOBBIN_CORE_INTERNAL_OS_THREAD_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
 
 namespace bobbin::internal {
@@ -49,7 +49,7 @@ class OsThread final : public Thread {
 
   // 1 from Wake until the thread has noticed. Written by the waker and by the thread itself; it is
   // the futex word.
-  std::atomic<uint32_t> signal_{0};
+  Atomic<uint32_t> signal_{0};
   void* runtime_ = nullptr;
   LocalTable* locals_ = nullptr;
   OsThread* next_free_ = nullptr;

@@ -13,9 +13,9 @@
 #ifndef BOBBIN_CORE_INTERNAL_SPIN_LOCK_H_
 #define BOBBIN_CORE_INTERNAL_SPIN_LOCK_H_
 
-#include <atomic>
-
 #include "absl/base/thread_annotations.h"
+
+#include <bobbin/core/internal/atomic.h>
 
 namespace bobbin::internal {
 
@@ -41,7 +41,7 @@ class ABSL_LOCKABLE SpinLock {
  private:
   void LockSlow() noexcept;
 
-  std::atomic<bool> is_held_{false};  // Written and read by whoever wants the lock.
+  Atomic<bool> is_held_{false};  // Written and read by whoever wants the lock.
 };
 
 // Holds a SpinLock for a scope.

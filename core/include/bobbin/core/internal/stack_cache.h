@@ -20,7 +20,6 @@
 #ifndef BOBBIN_CORE_INTERNAL_STACK_CACHE_H_
 #define BOBBIN_CORE_INTERNAL_STACK_CACHE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

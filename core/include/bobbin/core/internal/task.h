@@ -25,7 +25,6 @@
 #ifndef BOBBIN_CORE_INTERNAL_TASK_H_
 #define BOBBIN_CORE_INTERNAL_TASK_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>

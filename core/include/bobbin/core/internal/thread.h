@@ -21,13 +21,13 @@
 #ifndef BOBBIN_CORE_INTERNAL_THREAD_H_
 #define BOBBIN_CORE_INTERNAL_THREAD_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/timer_node.h>
 #include <bobbin/core/internal/wait_state.h>
 #include <bobbin/core/role.h>
@@ -117,16 +117,16 @@ class alignas(kCacheLineBytes) Thread {
   WaitState state_;
   void* context_ = nullptr;  // Where to continue; what jump_fcontext takes.
   // Written when the thread begins (or moves); read by Cancel and by wakers, who find it waiting.
-  std::atomic<Dispatcher*> dispatcher_;
+  Atomic<Dispatcher*> dispatcher_;
   // In the ready queue or a wake list; a thread is in one of them at most.
   Thread* next_ = nullptr;
   TimerNode* governing_ = nullptr;
   // A virtual thread's: messages to its carrier, see task.h. Here, because who wakes it from
   // another carrier touches this line anyway.
   Task* link_ = nullptr;
-  std::atomic<uint32_t> attention_{0};  // Written by any thread.
+  Atomic<uint32_t> attention_{0};  // Written by any thread.
   // Set by Cancel on any thread; read by the thread itself.
-  std::atomic<bool> is_cancelled_{false};
+  Atomic<bool> is_cancelled_{false};
   bool has_checked_cancel_ = false;
   Role role_;
   uint16_t shield_depth_ = 0;

@@ -45,10 +45,10 @@
 #ifndef BOBBIN_CORE_INTERNAL_WAIT_STATE_H_
 #define BOBBIN_CORE_INTERNAL_WAIT_STATE_H_
 
-#include <atomic>
 #include <cstdint>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/atomic.h>
 
 namespace bobbin::internal {
 
@@ -164,7 +164,7 @@ class WaitState {
   }
 
   // Written by the thread itself, except while it waits: then by whoever ends the wait.
-  std::atomic<uint64_t> word_{Word(0, Phase::kIdle)};
+  Atomic<uint64_t> word_{Word(0, Phase::kIdle)};
 };
 
 }  // namespace bobbin::internal

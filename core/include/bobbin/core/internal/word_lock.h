@@ -14,9 +14,8 @@
 #ifndef BOBBIN_CORE_INTERNAL_WORD_LOCK_H_
 #define BOBBIN_CORE_INTERNAL_WORD_LOCK_H_
 
-#include <atomic>
-
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/atomic.h>
 
 namespace bobbin::internal {
 
@@ -91,7 +90,7 @@ class WordLock {
     }
   }
 
-  std::atomic<Word> word_;  // Written by whoever holds the lock, or changes it without.
+  Atomic<Word> word_;  // Written by whoever holds the lock, or changes it without.
 };
 
 }  // namespace bobbin::internal
