@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/dispatcher.h>
-
 #include <pthread.h>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/dispatcher.h>
 
 #include "core/src/context.h"
 #include "core/src/exception_state.h"
@@ -25,8 +24,20 @@ struct SwitchEntry {
   [[noreturn]] static void Enter(context::Arrival arrival) noexcept;
 };
 
+namespace {
+// From 1 to 255, then again: two carriers that share one take each other for the same, which costs
+// time in a contended mutex and nothing else.
+uint8_t NextCarrierTag() noexcept {
+  static Atomic<uint32_t> count{0};  // Written by whoever makes a dispatcher.
+  // relaxed: orders nothing.
+  return static_cast<uint8_t>(count.fetch_add(1, std::memory_order_relaxed) % 255 + 1);
+}
+}  // namespace
+
 Dispatcher::Dispatcher(TaskPool& tasks, StackPool& stacks) noexcept
-    : stacks_(stacks), tasks_(tasks), home_(Role::kCarrier, this) {}
+    : stacks_(stacks), tasks_(tasks), home_(Role::kCarrier, this) {
+  home_.carrier_tag_ = NextCarrierTag();
+}
 
 void Dispatcher::Bind() noexcept {
   BOBBIN_CHECK(CurrentOrNull() == nullptr || Current().role() != Role::kCarrier,
@@ -79,6 +90,7 @@ inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
 inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
   // Pairs with the acquire in Thread::Cancel, whose message uses a link that an intake has used.
   task.dispatcher_.store(this, std::memory_order_release);
+  task.carrier_tag_ = home_.carrier_tag_;
   task.stack_ = stack;
   task.state_.Start();
   counters_.started.add(1);

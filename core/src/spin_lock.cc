@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/spin_lock.h>
-
 #include <sched.h>
 
+#include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/word_lock.h>
 
 namespace bobbin::internal {
@@ -23,13 +22,21 @@ void Backoff::Pause() noexcept {
 #endif
 }
 
+bool OthersRunMeanwhile() noexcept {
+  static const bool they_do = [] {
+    cpu_set_t usable;
+    return sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) > 1;
+  }();
+  return they_do;
+}
+
 void SpinLock::LockSlow() noexcept {
   Backoff backoff;
   do {
     // Look without writing, so that the line stays shared.
     // relaxed: the exchange decides.
     while (is_held_.load(std::memory_order_relaxed)) backoff.Pause();
-  // Pairs with the release in Unlock.
+    // Pairs with the release in Unlock.
   } while (is_held_.exchange(true, std::memory_order_acquire));
 }
 

@@ -8,13 +8,15 @@
 //   Suspends      lock and LockUntil, while another thread holds it.
 //   Cancellation  lock ignores it. LockUntil returns CANCELLED or DEADLINE_EXCEEDED and holds
 //                 nothing.
-//   Order         First come, first served: unlock hands the mutex to the one who waits longest, so
-//                 that nobody can overtake the queue.
+//   Order         Bounded, not strict. Where sections suspend, first come, first served among the
+//                 threads of a carrier; other carriers' get it within about a millisecond. Where
+//                 they do not, a running thread may overtake the queue for about that long.
 //   Memory        An unlock happens before the lock that follows it.
 //   Lifetime      May be destroyed by its last holder, right after lock returned: an unlock does
 //                 not touch it once another thread can have it. Destroying it while it is held
 //                 aborts.
-//   Cost          Uncontended: one compare-exchange each way. Contended: a second one and a park.
+//   Cost          Uncontended: one compare-exchange each way. Held by a thread of another carrier:
+//                 a few microseconds of looking, then a park. Else contended: a park.
 //
 // Locking a mutex that the thread holds, and unlocking one that it does not, abort.
 //
@@ -46,47 +48,80 @@ class ABSL_LOCKABLE Mutex {
 
   // Waits until the caller holds it. REQUIRES: the caller does not hold it.
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    internal::Thread& self = internal::Current();
-    if (__builtin_expect(!word_.TryChange(0, WordOf(self)), 0)) LockSlow(self);
+    const Word self = WordOf(internal::Current());
+    if (__builtin_expect(!word_.TryChange(0, self), 0)) LockSlow();
   }
 
   // Takes it if nobody holds it; never suspends.
   [[nodiscard]] bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
-    return word_.TryChange(0, WordOf(internal::Current()));
+    return word_.TryChange(0, WordOf(internal::Current())) || TryLockSlow();
   }
 
   // Waits until the caller holds it, or `deadline`, or a request to stop. OK means that it is held,
   // which the compiler's analysis cannot know.
   [[nodiscard]] absl::Status LockUntil(Deadline deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // Hands it to the one who waits longest. REQUIRES: the caller holds it.
+  // Gives it up, or to one who waits. REQUIRES: the caller holds it.
   void unlock() ABSL_UNLOCK_FUNCTION() {
-    if (__builtin_expect(!word_.TryChange(WordOf(internal::Current()), 0), 0)) UnlockSlow();
+    const Word self = WordOf(internal::Current());
+    if (__builtin_expect(!word_.TryChange(self, 0), 0)) UnlockSlow();
   }
 
   // Whether the calling thread holds it. For assertions.
   bool IsHeldByCurrent() const;
 
  private:
-  // The word: the owner's address, or zero; and two bits that an address leaves free.
+  // One thread's attempt to get it; see mutex.cc.
+  class Contender;
+
+  // The word: the owner's address, or zero, and in what an address leaves free: at the top the tag
+  // of the owner's carrier, at the bottom flags.
   using Word = uintptr_t;
   static constexpr Word kQueueLocked = 1;
-  static constexpr Word kHasWaiters = 2;
+  static constexpr Word kHasWaiters = 2;  // The queue is not empty.
+  static constexpr Word kHasRunner = 4;   // One was woken to take it, and has not yet tried.
+  static constexpr Word kIsOverdue = 8;   // The first of the queue has waited too long.
+  static constexpr Word kFlags = kHasWaiters | kHasRunner | kIsOverdue;
+  static constexpr int kTagShift = 56;
+  static constexpr Word kAddress = (Word{1} << kTagShift) - alignof(internal::Thread);
 
-  static Word WordOf(const internal::Thread& thread) {
-    return reinterpret_cast<Word>(&thread);
+  static Word WordOf(const internal::Thread& thread) noexcept {
+    return reinterpret_cast<Word>(&thread) | Word{thread.carrier_tag()} << kTagShift;
   }
-  static Word OwnerOf(Word word) { return word & ~(kQueueLocked | kHasWaiters); }
+  static Word OwnerOf(Word word) noexcept { return word & kAddress; }
+  static uint8_t TagOf(Word word) noexcept { return static_cast<uint8_t>(word >> kTagShift); }
 
-  void LockSlow(internal::Thread& self);
+  void LockSlow();
+  bool TryLockSlow();
   void UnlockSlow();
-  // Takes the mutex and returns true, or joins the queue.
-  bool TakeOrQueue(internal::Waiter& waiter, internal::Phase phase);
 
-  // States: 0 (free); owner; owner with waiters. A free mutex has no waiters, for unlock hands it
-  // over.
+  // Takes it, after some looking if that can help. False if it is better to wait.
+  bool TryTake(Contender& self);
+  absl::Status Contend(Contender& self, internal::Phase phase);
+  // Joins the queue, if the mutex is still held.
+  bool Join(Contender& self, internal::Phase phase);
+  // The runner gives up, if the mutex is still held: its owner then wakes another.
+  bool StepBack();
+  // After a wait that a deadline or a cancel has ended.
+  void Leave(Contender& self);
+  // Locks the queue and returns the word, or returns zero because nobody holds the mutex.
+  Word LockQueueOfHeld();
+  // Who gets it or may try for it, or null: taken out of the queue, whose lock the caller holds.
+  Contender* ClaimNext(const internal::Thread& self, Word word);
+  Contender* ChooseNext(const internal::Thread& self, Word word);
+
+  // States
+  //
+  //   0                       free
+  //   runner [+ waiters]      free; one who was woken will try to take it
+  //   owner [+ flags]         held
+  //
+  // A free mutex with waiters has a runner, so that one of them will look.
   internal::WordLock<Word, kQueueLocked> word_{0};
-  internal::WaitQueue waiters_;  // Guarded by the lock in word_.
+  internal::WaitQueue waiters_;  // Contenders. Guarded by the lock in word_.
+  // How often its carrier had chosen a thread when the owner took it, if it had to contend. The
+  // owner's.
+  uint32_t picks_when_taken_ = 0;
 };
 
 // Holds a Mutex from construction to destruction.

@@ -68,6 +68,8 @@ class Dispatcher {
   TaskCache& tasks() noexcept { return tasks_; }
   StackCache& stacks() noexcept { return stacks_; }
   Thread& home() noexcept { return home_; }
+  // Grows with every choice of who runs next: as long as it is the same, nobody else has run here.
+  uint32_t picks() const noexcept { return picks_; }
 
   // Whether somebody is in the ready queue.
   bool has_ready() const noexcept { return ready_first_ != nullptr; }

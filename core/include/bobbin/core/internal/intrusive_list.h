@@ -54,6 +54,19 @@ class IntrusiveList {
     head_.previous_->next_ = &link;
     head_.previous_ = &link;
   }
+  void PushFront(T& element) noexcept {
+    IntrusiveLink& link = element;
+    BOBBIN_DCHECK(!link.is_linked(), "already in a list");
+    link.previous_ = &head_;
+    link.next_ = head_.next_;
+    head_.next_->previous_ = &link;
+    head_.next_ = &link;
+  }
+  // The one behind `element`, or null.
+  T* Next(T& element) noexcept {
+    IntrusiveLink& link = element;
+    return link.next_ == &head_ ? nullptr : static_cast<T*>(link.next_);
+  }
   T* PopFront() noexcept {
     T* const front = Front();
     if (front != nullptr) Remove(*front);

@@ -68,6 +68,10 @@ class alignas(kCacheLineBytes) Thread {
     return dispatcher_.load(std::memory_order_relaxed);  // relaxed: Cancel orders it, see above.
   }
 
+  // A small number for its carrier, by which two threads see that they cannot run at the same time;
+  // zero for OS threads and for virtual threads that have not begun.
+  uint8_t carrier_tag() const noexcept { return carrier_tag_; }
+
   // Leaves the stack until somebody ends the wait that was begun, and says who did.
   // REQUIRES: state().BeginWait() was called.
   Wake Park() noexcept;
@@ -129,6 +133,7 @@ class alignas(kCacheLineBytes) Thread {
   Atomic<bool> is_cancelled_{false};
   bool has_checked_cancel_ = false;
   Role role_;
+  uint8_t carrier_tag_ = 0;
   uint16_t shield_depth_ = 0;
   uint16_t no_suspend_depth_ = 0;
 #if defined(__SANITIZE_THREAD__)

@@ -74,12 +74,19 @@ class WaitQueue {
  public:
   bool empty() const noexcept { return waiters_.empty(); }
   Waiter* Front() noexcept { return waiters_.Front(); }
+  Waiter* Next(Waiter& waiter) noexcept { return waiters_.Next(waiter); }
 
   // Begins the wait and joins the queue. `phase`: kWaiting, or kWaitingShielded for waits that
   // neither deadline nor cancel may end.
   void PushBack(Waiter& waiter, Phase phase = Phase::kWaiting) noexcept {
     waiter.BeginWait(phase);
     waiters_.PushBack(waiter);
+  }
+
+  // The same at the head of the queue, for one who has waited before.
+  void PushFront(Waiter& waiter, Phase phase) noexcept {
+    waiter.BeginWait(phase);
+    waiters_.PushFront(waiter);
   }
 
   // Takes out the first waiter whose wait this call could end, or null. The caller owes its thread

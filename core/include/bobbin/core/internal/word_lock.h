@@ -28,6 +28,9 @@ class Backoff {
   int rounds_ = 0;
 };
 
+// Whether this process has more than one CPU, so that it can help to look again.
+bool OthersRunMeanwhile() noexcept;
+
 // `kLockBit` is the bit of `Word` that the value never uses.
 template <typename Word, Word kLockBit>
 class WordLock {
