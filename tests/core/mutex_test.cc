@@ -164,7 +164,7 @@ BOBBIN_TEST(MutexTest, ThoseWhoGiveUpLeaveNobodyBehind) {
   const int rounds = Rounds(300);
   TaskGroup group({.placement = Placement::kSpread});
   for (int i = 0; i < 2 * carriers() + 2; ++i) {
-    group.Spawn([&, rounds, impatient = i % 2 == 0, random = random().Fork()]() mutable {
+    group.Spawn([&, impatient = i % 2 == 0, random = random().Fork()]() mutable {
       for (int round = 0; round < rounds; ++round) {
         if (!impatient) {
           const MutexLock lock(mutex);
