@@ -24,8 +24,8 @@ void Sequential(benchmark::State& state) {
 }
 BENCHMARK(Sequential)->Name("SpawnJoin/Sequential");
 
-void Batch1000(benchmark::State& state) {
-  OnVirtualThread([&state] {
+void Batch1000(benchmark::State& state, int carriers) {
+  OnVirtualThread({.carriers = carriers, .pins_carriers = true}, [&state] {
     constexpr int kBatch = 1000;
     std::vector<VirtualThread> threads;
     threads.reserve(kBatch);
@@ -38,7 +38,8 @@ void Batch1000(benchmark::State& state) {
     }
   });
 }
-BENCHMARK(Batch1000)->Name("SpawnJoin/Batch1000");
+BENCHMARK_CAPTURE(Batch1000, 1, 1)->Name("SpawnJoin/Batch1000");
+BENCHMARK_CAPTURE(Batch1000, 2, 2)->Name("SpawnJoin/Batch1000/2");
 
 }  // namespace
 }  // namespace bobbin::bench

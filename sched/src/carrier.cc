@@ -49,9 +49,11 @@ void Carrier::Turn() noexcept {
   DrainIntake();
   const int64_t started = std::exchange(now_, Now());
   AdaptBudget(started, now_, used);
+  AdaptSharing(started, now_, used);
   FireTimers();
   if (__builtin_expect(now_ >= trim_period_end_ || has_cold_stacks_, 0)) TrimStacks();
   if (has_ready() || (fresh_.size() != 0 && CanStart())) {
+    ShareOldest();
     poller_->Poll();
   } else if (!StealWork()) {
     Sleep();
@@ -66,6 +68,23 @@ void Carrier::AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcep
     budget_ = std::max(budget_ / 2, uint32_t{1});
   } else if (ended - started < kTurnNanoseconds) {
     budget_ = std::min(budget_ + budget_ / 4 + 1, kTurnSwitches);
+  }
+}
+
+void Carrier::AdaptSharing(int64_t started, int64_t ended, uint32_t used) noexcept {
+  if (used == 0) return;
+  run_nanoseconds_ += ((ended - started) / used - run_nanoseconds_) / 4;
+  const int64_t worth = kShareNanoseconds / std::max(run_nanoseconds_, int64_t{1});
+  share_from_ = static_cast<size_t>(std::max(worth, kShareFromMin));
+}
+
+void Carrier::ShareOldest() noexcept {
+  const int64_t oldest = fresh_.oldest();
+  if (oldest != oldest_) {
+    oldest_ = oldest;
+    oldest_since_ = now_;
+  } else if (fresh_.size() >= kShareFromMin && now_ - oldest_since_ > kShareOldestNanoseconds) {
+    ShareFresh();
   }
 }
 

@@ -82,7 +82,7 @@ class Carrier final : public Dispatcher {
   // Offers a new virtual thread, here first.
   void PushFresh(Task& task) noexcept {
     counts_.spawned.add(1);
-    if (fresh_.Push(task) >= kShareFrom) ShareFresh();
+    if (fresh_.Push(task) >= share_from_) ShareFresh();
   }
   Poller& poller() noexcept { return *poller_; }
   Counters& counters() noexcept { return counts_; }
@@ -115,6 +115,10 @@ class Carrier final : public Dispatcher {
 
   // Wakes a sleeping carrier to take some of the new virtual threads.
   void ShareFresh() noexcept;
+  // Learns from a turn how long a run takes, and how many fresh tasks are worth a wake.
+  void AdaptSharing(int64_t started, int64_t ended, uint32_t used) noexcept;
+  // Shares if the oldest fresh task has waited for too long.
+  void ShareOldest() noexcept;
   void Turn() noexcept;
   void FireTimers() noexcept;
   void DrainIntake() noexcept;
@@ -138,6 +142,10 @@ class Carrier final : public Dispatcher {
   int64_t now_;  // Of this turn.
   uint32_t budget_;
   uint32_t fresh_picks_ = 0;
+  int64_t run_nanoseconds_ = kRunNanosecondsGuess;  // A moving average.
+  size_t share_from_ = kShareFromMin;
+  int64_t oldest_ = 0;        // Which fresh task was the oldest at the end of a turn,
+  int64_t oldest_since_ = 0;  // and since when.
   bool cancels_fresh_ = false;
   int64_t trim_period_end_;
   bool has_cold_stacks_ = false;

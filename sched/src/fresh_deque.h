@@ -58,7 +58,11 @@ class FreshDeque {
     const int64_t old = old_.load(std::memory_order_relaxed);      // relaxed: an estimate.
     return young > old ? static_cast<size_t>(young - old) : 0;
   }
-  // The same for a carrier that is about to sleep.
+  // A number that the oldest one keeps as long as it is here.
+  int64_t oldest() const noexcept {
+    return old_.load(std::memory_order_relaxed);  // relaxed: an estimate.
+  }
+  // Whether there is none, for a carrier that is about to sleep.
   bool IsEmptyOrdered() const noexcept { return young_.load() <= old_.load(); }
 
  private:

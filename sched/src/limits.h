@@ -19,9 +19,15 @@ inline constexpr int64_t kTurnNanoseconds = 100'000;
 // One of so many picks of a fresh task takes the oldest instead of the newest.
 inline constexpr uint32_t kOldestEvery = 64;
 
-// At this many fresh tasks of its own a carrier wakes a sleeping one to share them. One is not
-// worth a wake: its spawner is about to wait for it, as a rule.
-inline constexpr size_t kShareFrom = 2;
+// A carrier wakes a sleeping one to share its fresh tasks when they seem to be so much work: a
+// wake takes both sides tens of microseconds. Tuned with SpawnJoin/Batch1000/2 and skynet.
+inline constexpr int64_t kShareNanoseconds = 100'000;
+// One is not worth a wake: its spawner is about to wait for it, as a rule.
+inline constexpr int64_t kShareFromMin = 2;
+// It also does when its oldest fresh task has waited so long: that may be the root of much work.
+inline constexpr int64_t kShareOldestNanoseconds = 50'000;
+// How long a run is thought to take before one has been measured.
+inline constexpr int64_t kRunNanosecondsGuess = 50'000;
 // How many a thief takes at once at most, besides half of what there is.
 inline constexpr size_t kStealMax = 64;
 

@@ -193,6 +193,30 @@ TEST(RuntimeTest, AThreadSpawnedByACarrierInALongRunIsStartedElsewhere) {
   EXPECT_OK(hog.Join());
 }
 
+// A carrier whose runs were short guesses that new threads are no work, and must find out.
+TEST(RuntimeTest, LongRunsAreSpreadAlthoughAllBeforeWereShort) {
+  Runtime runtime({.carriers = 2});
+  VirtualThread spawner = runtime.Spawn([&]() -> absl::Status {
+    {
+      TaskGroup shorts;
+      for (int i = 0; i < 10'000; ++i) shorts.Spawn([] {});
+      BOBBIN_RETURN_IF_ERROR(shorts.Wait());
+    }
+    // Each is through only when the other one runs at the same time.
+    std::atomic<int> inside{0};
+    TaskGroup group;
+    for (int i = 0; i < 2; ++i) {
+      group.Spawn([&] {
+        ++inside;
+        while (inside < 2) {
+        }
+      });
+    }
+    return group.Wait();
+  });
+  EXPECT_OK(spawner.Join());
+}
+
 TEST(RuntimeTest, SpreadPlacementUsesEveryCarrier) {
   Runtime runtime({.carriers = 3});
   std::vector<std::atomic<int>> per_carrier(3);
