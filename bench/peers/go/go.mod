@@ -1,0 +1,3 @@
+module bobbin/bench/peers
+
+go 1.19
