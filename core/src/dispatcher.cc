@@ -75,15 +75,16 @@ inline Thread& Dispatcher::PopReady() noexcept {
   return *thread;
 }
 
-inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
+BOBBIN_INLINE_INTO_CALLER inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
   if (__builtin_expect(inbox_.has_any(), 0)) DrainInbox();
   if (--budget_ < 0) return home_;
-  const bool fresh_first = ++picks_ % kFreshEvery == 0;
+  const bool fresh_first = counters_.picks.add(1) % kFreshEvery == 0;
   if (ready_first_ != nullptr && !fresh_first) return PopReady();
   if (may_reuse_stack || stacks_.Reserve()) {
     if (Task* const fresh = TakeFresh()) return *fresh;
   }
   if (ready_first_ != nullptr) return PopReady();
+  counters_.vain_picks.add(1);
   return home_;
 }
 
@@ -126,7 +127,8 @@ BOBBIN_SWITCH_PATH inline void Dispatcher::AnnounceSwitch([[maybe_unused]] void*
 }
 
 // The way nearly all switches go: nothing lives across the jump, so nothing is saved for it twice.
-BOBBIN_NO_SANITIZE_THREAD inline void Dispatcher::SwitchFrom(Thread& self, Thread& next) noexcept {
+BOBBIN_NO_SANITIZE_THREAD BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::SwitchFrom(
+    Thread& self, Thread& next) noexcept {
   const auto* const globals = static_cast<const ExceptionGlobals*>(exception_globals_);
   if (kIsSanitized || __builtin_expect(!globals->is_clear(), 0)) return SwitchFromSlow(self, next);
   if (next.context_ == nullptr) {
@@ -144,17 +146,21 @@ void Dispatcher::Suspend(Thread& self) noexcept {
 }
 
 void Dispatcher::Yield(Thread& self) noexcept {
-  MakeReady(self);
-  Suspend(self);
+  counters_.yields.add(1);
+  AppendReady(self);
+  Thread& next = PickNext(false);
+  if (&next != &self) SwitchFrom(self, next);
 }
 
 uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
   budget_ = static_cast<int32_t>(budget);
   Thread& next = PickNext(false);
-  if (&next != &home_) SwitchFrom(home_, next);
-  const uint32_t used = budget - static_cast<uint32_t>(budget_ < 0 ? 0 : budget_);
-  counters_.switches.add(used);
-  return used;
+  if (&next != &home_) {
+    counters_.is_running.set(1);
+    SwitchFrom(home_, next);
+    counters_.is_running.set(0);
+  }
+  return budget - static_cast<uint32_t>(budget_ < 0 ? 0 : budget_);
 }
 
 BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(Thread& self,
@@ -249,7 +255,10 @@ bool Dispatcher::DrainInbox() noexcept {
       tasks_.Give(task);
       return;
     }
-    if ((reasons & Task::kWoken) != 0) MakeReady(task);
+    if ((reasons & Task::kWoken) != 0) {
+      counters_.posted.add(1);
+      MakeReady(task);
+    }
     if ((reasons & Task::kCancelRequest) != 0) task.Interrupt(Wake::kCancelled);
   });
   return true;

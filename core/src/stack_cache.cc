@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/stack_cache.h>
-
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -12,6 +10,7 @@
 #include <limits>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/stack_cache.h>
 
 #include "core/src/sanitizer.h"
 
@@ -32,6 +31,9 @@ constexpr size_t kSlabBytesMax = size_t{64} << 30;
 // Of vm.max_map_count, what is left to the rest of the process where every guard splits a mapping.
 constexpr size_t kMappingsReserved = 8192;
 constexpr size_t kMappingsDefault = 65530;
+
+// How many pages one call of mincore is asked about.
+constexpr size_t kMincorePages = 65536;
 
 // How many ranges one process_madvise call takes at most.
 constexpr size_t kMadviseBatch = 512;
@@ -101,6 +103,41 @@ bool StackPool::ProbeGuardInstall() const noexcept {
 size_t StackPool::carved() noexcept {
   SpinLockHolder hold(lock_);
   return carved_;
+}
+
+std::vector<StackPool::Slab> StackPool::CarvedRanges() {
+  SpinLockHolder hold(lock_);
+  std::vector<Slab> ranges = slabs_;
+  if (!ranges.empty()) ranges.back().bytes = static_cast<size_t>(carve_next_ - ranges.back().base);
+  return ranges;
+}
+
+StackPool::Usage StackPool::Measure() {
+  Usage usage;
+  const size_t stack_pages = stack_bytes_ / page_bytes_;
+  // Whole stacks at a time. The slabs stay mapped as long as the pool lives.
+  const size_t batch_bytes = std::max(kMincorePages / stack_pages, size_t{1}) * stack_bytes_;
+  std::vector<unsigned char> is_resident(batch_bytes / page_bytes_);
+  for (const Slab& range : CarvedRanges()) {
+    usage.reserved_bytes += range.bytes;
+    for (size_t done = 0; done < range.bytes; done += batch_bytes) {
+      const size_t bytes = std::min(batch_bytes, range.bytes - done);
+      if (mincore(range.base + done, bytes, is_resident.data()) != 0) continue;
+      for (size_t first = 0; first < bytes / page_bytes_; first += stack_pages) {
+        // The lowest page is the guard. Stacks grow downwards: the first page is the deepest one.
+        const unsigned char* const guard = is_resident.data() + first;
+        const unsigned char* const end = guard + stack_pages;
+        const unsigned char* const deepest =
+            std::find_if(guard + 1, end, [](unsigned char page) { return (page & 1) != 0; });
+        const auto pages = static_cast<size_t>(
+            std::count_if(deepest, end, [](unsigned char page) { return (page & 1) != 0; }));
+        usage.resident_bytes += pages * page_bytes_;
+        usage.deepest_bytes =
+            std::max(usage.deepest_bytes, static_cast<size_t>(end - deepest) * page_bytes_);
+      }
+    }
+  }
+  return usage;
 }
 
 size_t StackPool::Take(size_t count, std::vector<Stack>& out) noexcept {

@@ -33,8 +33,9 @@ absl::Status RunBesideMain() {
 // [look]
 std::string Look(const bobbin::Runtime& runtime) {
   const bobbin::RuntimeStatistics now = runtime.Statistics();
-  return fmt::format("{} live, {} timers, {} operations in the kernel\n{}", now.live(), now.timers,
-                     now.in_flight, runtime.DumpText());
+  return fmt::format("{} live, of these {} parked\n\n{}\n{}", now.live(), now.parked,
+                     now.Text(),           // All there is to tell, in a few lines.
+                     runtime.DumpText());  // A line for each virtual thread.
 }
 // [/look]
 

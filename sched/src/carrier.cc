@@ -7,8 +7,8 @@
 
 #include <bobbin/core/clock.h>
 #include <bobbin/core/internal/current.h>
-
 #include <bobbin/core/internal/stack_overflow.h>
+
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
@@ -172,7 +172,6 @@ bool Carrier::WakeIfAsleep(State as) noexcept {
   State state = state_.load();
   if (state != State::kAsleep) return false;
   if (!state_.compare_exchange_strong(state, as)) return false;
-  runtime_.CountWake();
   poller_->Wake();
   return true;
 }
@@ -192,7 +191,9 @@ void Carrier::Sleep() noexcept {
   PublishGauges();
   state_.exchange(State::kAsleep);
   if (FindsWorkOrdered()) {
-    if (state_.exchange(State::kAwake) == State::kSummoned) runtime_.idle().GiveTokenBack();
+    const State as = state_.exchange(State::kAwake);
+    if (as != State::kAsleep) counts_.woken.add(1);
+    if (as == State::kSummoned) runtime_.idle().GiveTokenBack();
     return;
   }
   runtime_.idle().FellAsleep();
@@ -206,6 +207,7 @@ void Carrier::Sleep() noexcept {
   poller_->PollUntil(until);
   runtime_.idle().WokeUp();
   const State as = state_.exchange(State::kAwake);
+  if (as != State::kAsleep) counts_.woken.add(1);
   runtime_.CarrierIsBusy();
   now_ = Now();
   if (as == State::kSummoned) {

@@ -61,7 +61,7 @@ class Carrier final : public Dispatcher {
   enum class State : uint32_t { kAwake, kAsleep, kNotified, kSummoned };
 
   struct Counters {
-    Counter spawned, turns, sleeps, stolen, woken;
+    Counter spawned, turns, sleeps, woken, stolen;
   };
 
   Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller);

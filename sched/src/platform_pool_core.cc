@@ -308,7 +308,9 @@ void PlatformPoolCore::Begin(PoolThread& self, PoolTask& task) noexcept {
   ++counts_.active;
   Business& business = self.business;
   business = Business{.since = MonotonicNow()};
-  counts_.wait_total += business.since - task.offered_at_;
+  const std::chrono::nanoseconds waited = business.since - task.offered_at_;
+  counts_.wait_total += waited;
+  counts_.wait_max = std::max(counts_.wait_max, waited);
 
   // The caller's name is copied while it must wait: a report may come when it is gone.
   const Thread* const caller = task.caller();
@@ -334,7 +336,9 @@ void PlatformPoolCore::CountFinished(PoolThread& self) noexcept {
   ++coming_;
   --counts_.active;
   ++counts_.completed;
-  counts_.run_total += now - self.business.since;
+  const std::chrono::nanoseconds ran = now - self.business.since;
+  counts_.run_total += ran;
+  counts_.run_max = std::max(counts_.run_max, ran);
 }
 
 void PlatformPoolCore::End(PoolThread& self, WakeList& woken) noexcept {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/sched/runtime.h>
-
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/runtime.h>
 
 #include "sched/src/runtime_core.h"
 
@@ -42,6 +41,7 @@ absl::Status Runtime::Shutdown() { return core_->Shutdown(); }
 int Runtime::carriers() const { return core_->carrier_count(); }
 std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
 RuntimeStatistics Runtime::Statistics() const { return core_->Statistics(); }
+StackUsage Runtime::MeasureStacks() const { return core_->MeasureStacks(); }
 std::string Runtime::DumpText() const { return core_->DumpText(); }
 
 int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {

@@ -10,9 +10,9 @@
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/stack_overflow.h>
 #include <bobbin/core/status.h>
 
-#include <bobbin/core/internal/stack_overflow.h>
 #include "sched/src/current_runtime.h"
 #include "sched/src/futex_poller.h"
 #include "sched/src/limits.h"
@@ -263,29 +263,67 @@ std::string RuntimeCore::DumpText() {
   return text;
 }
 
+namespace {
+// What has come less what has gone. A switch is counted in a few steps: in between, one more may
+// seem to have gone.
+uint64_t Left(uint64_t come, uint64_t gone) noexcept { return come - std::min(come, gone); }
+}  // namespace
+
 RuntimeStatistics RuntimeCore::Statistics() noexcept {
   RuntimeStatistics sum;
+  // What is subtracted below is read before what it is subtracted from: nothing goes that has not
+  // come, so no difference is far below zero, whatever the carriers do meanwhile.
+  uint64_t earlier_picks = 0;
+  for (const auto& carrier : carriers_) earlier_picks += carrier->dispatch_counters().picks.value();
+  uint64_t vain_picks = 0;
   for (const auto& carrier : carriers_) {
-    sum.ended += carrier->dispatch_counters().ended.value();
-    sum.started += carrier->dispatch_counters().started.value();
-    sum.switches += carrier->dispatch_counters().switches.value();
+    const DispatchCounters& dispatch = carrier->dispatch_counters();
+    vain_picks += dispatch.vain_picks.value();
+    sum.ended += dispatch.ended.value();
+    sum.wakes += dispatch.woken.value();
+    sum.remote_wakes += dispatch.posted.value();
+    sum.yields += dispatch.yields.value();
+    sum.running += dispatch.is_running.value();
+    sum.started += dispatch.started.value();
+  }
+  uint64_t picks = 0;
+  for (const auto& carrier : carriers_) picks += carrier->dispatch_counters().picks.value();
+  sum.spawned = spawned_outside_.load();
+  for (const auto& carrier : carriers_) sum.spawned += carrier->counters().spawned.value();
+
+  // See DispatchCounters.
+  sum.switches = picks - vain_picks;
+  sum.parks = Left(sum.switches, sum.yields + sum.ended + sum.running);
+  sum.parked = Left(sum.parks, sum.wakes);
+  sum.ready = Left(sum.wakes + sum.yields + sum.started + vain_picks, earlier_picks);
+  sum.fresh = sum.spawned - sum.started;
+
+  for (const auto& carrier : carriers_) {
     sum.turns += carrier->counters().turns.value();
     sum.sleeps += carrier->counters().sleeps.value();
+    sum.carrier_wakes += carrier->counters().woken.value();
     sum.stolen += carrier->counters().stolen.value();
     sum.timers += carrier->timers_armed();
     sum.in_flight += carrier->in_flight();
   }
-  sum.spawned = spawned_outside_.load();
-  for (const auto& carrier : carriers_) sum.spawned += carrier->counters().spawned.value();
-  sum.remote_wakes = wakes_.load();
   sum.stacks = stacks_.carved();
+  sum.stack_bytes = stacks_.stack_bytes();
+  if (const PlatformPool* const pool = pool_.load()) sum.blocking = pool->Statistics();
   return sum;
+}
+
+StackUsage RuntimeCore::MeasureStacks() {
+  const StackPool::Usage usage = stacks_.Measure();
+  return {.reserved_bytes = usage.reserved_bytes,
+          .resident_bytes = usage.resident_bytes,
+          .deepest_bytes = usage.deepest_bytes};
 }
 
 PlatformPool& RuntimeCore::DefaultPool() {
   const MutexLock lock(pool_mutex_);
   if (default_pool_ == nullptr) {
     default_pool_ = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "blocking"});
+    pool_.store(default_pool_.get());
   }
   return *default_pool_;
 }

@@ -82,6 +82,7 @@ class RuntimeCore {
   void WakeOneToSearch() noexcept;
   uint64_t Live() const noexcept;
   RuntimeStatistics Statistics() noexcept;
+  StackUsage MeasureStacks();
   std::string DumpText();
   PlatformPool& DefaultPool();
 
@@ -93,8 +94,6 @@ class RuntimeCore {
   // It has announced that it sleeps, and is awake again.
   void CarrierIsIdle() noexcept;
   void CarrierIsBusy() noexcept { monitor_.CarrierIsBusy(); }
-  // relaxed: a count.
-  void CountWake() noexcept { wakes_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   // The calling thread's carrier, if it is one of this runtime's.
@@ -113,9 +112,8 @@ class RuntimeCore {
 
   IdleCarriers idle_;
   Monitor monitor_;
-  Atomic<uint64_t> next_carrier_{0};      // Advanced by spread placements.
-  Atomic<uint64_t> spawned_outside_{0};   // Launched by threads that are no carriers of ours.
-  Atomic<uint64_t> wakes_{0};             // Counted by whoever wakes a carrier.
+  Atomic<uint64_t> next_carrier_{0};     // Advanced by spread placements.
+  Atomic<uint64_t> spawned_outside_{0};  // Launched by threads that are no carriers of ours.
 
   // Start.
   WaitGroup unreported_;
@@ -134,6 +132,8 @@ class RuntimeCore {
 
   Mutex pool_mutex_;
   std::unique_ptr<PlatformPool> default_pool_ ABSL_GUARDED_BY(pool_mutex_);
+  // The same, once it exists: for Statistics, which must not wait.
+  Atomic<const PlatformPool*> pool_{nullptr};
 };
 
 }  // namespace bobbin::internal

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/channel.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -17,6 +15,7 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/cancel.h>
+#include <bobbin/core/channel.h>
 #include <bobbin/core/no_suspend.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/sleep.h>
@@ -564,9 +563,8 @@ TEST(ChannelTest, APingPongOnOneCarrierIsTwoParksARound) {
     EXPECT_EQ(failures, 0);
     EXPECT_EQ(allocated, 0);
     EXPECT_EQ(after.sleeps, before.sleeps);
-    // Switches are counted a turn at a time, and each turn has one of its own: hence some slack.
-    EXPECT_LE(after.switches - before.switches, 2 * kRounds + kRounds / 10);
-    EXPECT_GE(after.switches - before.switches, 2 * kRounds - kRounds / 10);
+    EXPECT_EQ(after.parks - before.parks, 2 * kRounds);
+    EXPECT_EQ(after.switches - before.switches, 2 * kRounds);
   });
 }
 

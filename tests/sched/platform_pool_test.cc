@@ -570,6 +570,8 @@ BOBBIN_TEST(PlatformPoolTest, StatisticsTellHowLongTasksWaitedAndRan) {
   gate.Open();
   AwaitTrue([&] { return pool.Statistics().completed == 2; });
   EXPECT_GE(pool.Statistics().wait_total, std::chrono::milliseconds(3));
+  EXPECT_GE(pool.Statistics().wait_max, std::chrono::milliseconds(3));
+  EXPECT_LE(pool.Statistics().wait_max, pool.Statistics().wait_total);
   EXPECT_GE(pool.Statistics().run_total, std::chrono::milliseconds(3));
 }
 

@@ -99,8 +99,10 @@ struct PlatformPoolStatistics {
   uint64_t rejected = 0;       // Refused for want of room.
   uint64_t discarded = 0;   // Dropped by kDiscard, by kDiscardOldest or at the end of a shutdown.
   uint64_t taken_back = 0;  // By callers that were to stop.
-  std::chrono::nanoseconds wait_total{0};  // From being queued to being begun, added up.
+  std::chrono::nanoseconds wait_total{0};  // From being queued to being begun, added up...
+  std::chrono::nanoseconds wait_max{0};    // ...and the longest of them.
   std::chrono::nanoseconds run_total{0};   // Of completed bodies.
+  std::chrono::nanoseconds run_max{0};
 };
 
 class PlatformPool {

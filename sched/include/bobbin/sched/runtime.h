@@ -6,7 +6,8 @@
 // Idle carriers sleep and use no CPU.
 //
 //   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads
-//                 (not from virtual threads of the same runtime). Statistics: any thread.
+//                 (not from virtual threads of the same runtime). Statistics, MeasureStacks,
+//                 DumpText: any thread.
 //   Suspends      Shutdown and the destructor block until the carriers have ended.
 //   Cancellation  Shutdown cancels every virtual thread that is left.
 //   Errors        Create returns why the poller could not start. The constructor aborts there.
@@ -34,6 +35,7 @@
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/poller.h>
 #include <bobbin/sched/spawn.h>
+#include <bobbin/sched/statistics.h>
 
 namespace bobbin {
 
@@ -56,22 +58,6 @@ struct RuntimeOptions {
   bool pins_carriers = false;
   // Guard pages by mprotect, as on kernels before 6.13. For tests and comparisons.
   bool forces_mprotect_guards = false;
-};
-
-// What a runtime is doing, added up over its carriers; a snapshot that is not taken at one instant.
-struct RuntimeStatistics {
-  uint64_t started = 0;      // Virtual threads that have begun to run.
-  uint64_t ended = 0;        // Those of them whose body has returned.
-  uint64_t spawned = 0;      // All that were ever launched.
-  uint64_t switches = 0;     // Picks of a next thread.
-  uint64_t turns = 0;        // Rounds of the carriers' loops.
-  uint64_t sleeps = 0;       // Times a carrier slept.
-  uint64_t stolen = 0;       // Not yet started threads taken from another carrier.
-  uint64_t remote_wakes = 0; // Sleeping carriers woken by another thread.
-  uint64_t timers = 0;       // Timers armed now.
-  uint64_t in_flight = 0;    // Operations in the kernel's hands now.
-  size_t stacks = 0;         // Stacks carved so far.
-  uint64_t live() const { return spawned - ended; }
 };
 
 class Runtime {
@@ -112,6 +98,8 @@ class Runtime {
   int carriers() const;
   std::string_view poller_name() const;
   RuntimeStatistics Statistics() const;
+  // Asks the kernel, page by page.
+  StackUsage MeasureStacks() const;
   // One line per live virtual thread: id, name, state.
   std::string DumpText() const;
 

@@ -17,8 +17,11 @@ namespace bobbin::internal {
 
 class Counter {
  public:
-  void add(uint64_t more) noexcept {
-    set(value_.load(std::memory_order_relaxed) + more);  // relaxed: own.
+  // Returns the new value.
+  uint64_t add(uint64_t more) noexcept {
+    const uint64_t sum = value_.load(std::memory_order_relaxed) + more;  // relaxed: own.
+    set(sum);
+    return sum;
   }
   // What was done before is visible to a reader of the new value: pairs with the acquire in
   // value().

@@ -31,9 +31,21 @@
 
 namespace bobbin::internal {
 
-// Counters of one dispatcher. Written by its OS thread only; read by anyone.
+// Counters of one dispatcher. Written by its OS thread only; read by anyone. Each event on the hot
+// path is counted once, and the rest follows:
+//
+//   resumed = picks - started - vain_picks       ready threads that went on
+//   parks   = started + resumed - yields - ended, without the one that runs now
+//   ready   = woken + yields - resumed
+//   parked  = parks - woken
 struct DispatchCounters {
-  Counter switches, started, ended;
+  Counter picks;           // Looks for a next thread...
+  Counter vain_picks;      // ...that found nobody.
+  Counter started, ended;  // Bodies that were entered, and that have returned.
+  Counter woken;           // Waits that were ended, for whatever reason...
+  Counter posted;          // ...those of them that another OS thread has ended.
+  Counter yields;
+  Counter is_running;  // 1 while a virtual thread is on the carrier, else 0.
 };
 
 class Dispatcher {
@@ -54,12 +66,10 @@ class Dispatcher {
 
   // --- On this OS thread.
 
-  // Appends to the ready queue. REQUIRES: the caller won the thread's state word, or it is the
-  // thread's own Yield.
+  // Appends to the ready queue. REQUIRES: the caller won the thread's state word.
   void MakeReady(Thread& thread) noexcept {
-    thread.next_ = nullptr;
-    *(ready_first_ == nullptr ? &ready_first_ : &ready_last_->next_) = &thread;
-    ready_last_ = &thread;
+    counters_.woken.add(1);
+    AppendReady(thread);
   }
   // True if it expires in the future and is armed now; false if it has passed.
   virtual bool ArmTimer(TimerNode& node) noexcept = 0;
@@ -69,7 +79,7 @@ class Dispatcher {
   StackCache& stacks() noexcept { return stacks_; }
   Thread& home() noexcept { return home_; }
   // Grows with every choice of who runs next: as long as it is the same, nobody else has run here.
-  uint32_t picks() const noexcept { return picks_; }
+  uint32_t picks() const noexcept { return static_cast<uint32_t>(counters_.picks.value()); }
 
   // Whether somebody is in the ready queue.
   bool has_ready() const noexcept { return ready_first_ != nullptr; }
@@ -109,6 +119,11 @@ class Dispatcher {
   friend struct SwitchEntry;
 
   void Post(Task& task, uint32_t reason) noexcept;
+  void AppendReady(Thread& thread) noexcept {
+    thread.next_ = nullptr;
+    *(ready_first_ == nullptr ? &ready_first_ : &ready_last_->next_) = &thread;
+    ready_last_ = &thread;
+  }
   // The next thread to run: a ready one, a fresh one, or home. A fresh one only if there is a stack
   // for it: the caller's, which has ended, or one of the cache.
   Thread& PickNext(bool may_reuse_stack) noexcept;
@@ -130,7 +145,6 @@ class Dispatcher {
   Thread* ready_first_ = nullptr;
   Thread* ready_last_ = nullptr;
   int32_t budget_ = 0;
-  uint32_t picks_ = 0;
   void* exception_globals_ = nullptr;  // The C++ runtime's, of this OS thread.
   void* ended_context_ = nullptr;      // Where a stack that is not continued leaves its context.
   StackCache stacks_;

@@ -38,9 +38,9 @@ enum class GuardKind : uint8_t { kMadvise, kMprotect };
 class StackPool {
  public:
   struct Options {
-    size_t stack_bytes = 0;   // Rounded up to whole pages; at least two.
+    size_t stack_bytes = 0;  // Rounded up to whole pages; at least two.
     bool force_mprotect = false;
-    size_t guards_max = 0;    // For mprotect; 0: derived from vm.max_map_count.
+    size_t guards_max = 0;  // For mprotect; 0: derived from vm.max_map_count.
   };
   explicit StackPool(const Options& options);
   StackPool(const StackPool&) = delete;
@@ -78,20 +78,30 @@ class StackPool {
 
   size_t carved() noexcept;
 
+  // What the stacks take: address space, pages that are there, and the most that one has of them.
+  struct Usage {
+    size_t reserved_bytes = 0;
+    size_t resident_bytes = 0;
+    size_t deepest_bytes = 0;
+  };
+  // Asks the kernel about every page; the lock is not held meanwhile.
+  Usage Measure();
+
  private:
   static constexpr size_t kColors = 16;
   static constexpr size_t kCachedWhereScarce = 64;
 
   bool ProbeGuardInstall() const noexcept;
   bool AddSlab() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  size_t Carve(size_t count, std::vector<Stack>& out) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  size_t Carve(size_t count, std::vector<Stack>& out) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool InstallGuards(const Stack* stacks, size_t count) noexcept;
 
   struct Slab {
     char* base;
     size_t bytes;
   };
+  // The stacks carved so far, as ranges of address space.
+  std::vector<Slab> CarvedRanges();
 
   const size_t page_bytes_;
   const size_t stack_bytes_;
@@ -108,8 +118,7 @@ class StackPool {
 
 class StackCache {
  public:
-  explicit StackCache(StackPool& pool) noexcept
-      : pool_(pool), cached_max_(pool.cached_max()) {}
+  explicit StackCache(StackPool& pool) noexcept : pool_(pool), cached_max_(pool.cached_max()) {}
   StackCache(const StackCache&) = delete;
   StackCache& operator=(const StackCache&) = delete;
   ~StackCache();

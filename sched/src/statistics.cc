@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include <bobbin/sched/statistics.h>
+
+namespace bobbin {
+
+namespace {
+double Milliseconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+}  // namespace
+
+std::string RuntimeStatistics::Text() const {
+  std::string text = fmt::format(
+      "virtual threads: {} live = {} fresh + {} ready + {} running + {} parked\n"
+      "  ever: {} spawned, {} started, {} ended, {} stolen\n"
+      "  ever: {} switches, {} parks, {} wakes ({} from elsewhere), {} yields\n"
+      "carriers: {} turns, {} sleeps, {} of them ended by another thread\n"
+      "waiting: {} timers, {} operations in the kernel\n"
+      "stacks: {} of {} KiB\n",
+      live(), fresh, ready, running, parked, spawned, started, ended, stolen, switches, parks,
+      wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, timers, in_flight, stacks,
+      stack_bytes >> 10);
+  if (blocking.threads_peak != 0) {
+    text += fmt::format(
+        "blocking: {} threads, {} active, {} queued, {} completed, {} rejected\n"
+        "  queued for {:.3f} ms in all, {:.3f} ms at most; ran for {:.3f} ms in all, {:.3f} ms at "
+        "most\n",
+        blocking.threads, blocking.active, blocking.queued, blocking.completed, blocking.rejected,
+        Milliseconds(blocking.wait_total), Milliseconds(blocking.wait_max),
+        Milliseconds(blocking.run_total), Milliseconds(blocking.run_max));
+  }
+  return text;
+}
+
+}  // namespace bobbin
