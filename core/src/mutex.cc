@@ -94,6 +94,10 @@ bool Mutex::IsHeldByCurrent() const {
   return OwnerOf(word_.Load()) == OwnerOf(WordOf(internal::Current()));
 }
 
+void Mutex::AssertHeld() const {
+  BOBBIN_CHECK(IsHeldByCurrent(), "the thread does not hold the mutex");
+}
+
 void Mutex::LockSlow() {
   Contender self;
   const absl::Status status = Contend(self, Phase::kWaitingShielded);

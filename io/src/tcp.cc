@@ -177,11 +177,11 @@ absl::Status TcpStream::ShutdownWrite() {
 
 void TcpStream::Close() { socket().Close(); }
 
-absl::Status TcpStream::SetNoDelay(bool is_on) {
+absl::Status TcpStream::SetSmallWrites(SmallWrites small_writes) {
   const Use use(socket(), User::kGuest);
-  if (!use.ok()) return use.Refusal("set no delay");
-  if (!SetFlag(socket_->fd(), IPPROTO_TCP, TCP_NODELAY, is_on)) {
-    return ResultStatus(-errno, "set no delay");
+  if (!use.ok()) return use.Refusal("set small writes");
+  if (!SetFlag(socket_->fd(), IPPROTO_TCP, TCP_NODELAY, small_writes == SmallWrites::kAtOnce)) {
+    return ResultStatus(-errno, "set small writes");
   }
   return absl::OkStatus();
 }

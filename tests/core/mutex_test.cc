@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -377,6 +378,16 @@ TEST(MutexDeathTest, UnlockingItByAStrangerAborts) {
         static_cast<void>(runtime.Spawn([&] { mutex.unlock(); }).Join());
       },
       "a thread unlocks a mutex that it does not hold");
+}
+
+TEST(MutexDeathTest, AssertHeldAbortsUnlessTheThreadHoldsIt) {
+  Mutex mutex;
+  EXPECT_DEATH(mutex.AssertHeld(), "the thread does not hold the mutex");
+  mutex.lock();
+  mutex.AssertHeld();
+  EXPECT_DEATH(std::thread([&] { mutex.AssertHeld(); }).join(),
+               "the thread does not hold the mutex");
+  mutex.unlock();
 }
 
 TEST(MutexDeathTest, DestroyingItWhileItIsHeldAborts) {

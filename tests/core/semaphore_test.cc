@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -199,6 +200,47 @@ BOBBIN_TEST(SemaphoreTest, AThreadThatIsToStopTakesFreePermitsButDoesNotWait) {
   stopping.Cancel();
   ASSERT_OK(stopping.Join());
   EXPECT_EQ(slots.available(), 1);
+}
+
+BOBBIN_TEST(SemaphoreTest, APermitGoesBackAtTheEndOfItsScope) {
+  Semaphore slots(3);
+  {
+    absl::StatusOr<SemaphorePermit> two = slots.AcquirePermit(2);
+    ASSERT_OK(two);
+    EXPECT_EQ(two->permits(), 2);
+    EXPECT_EQ(slots.available(), 1);
+    ASSERT_TRUE(slots.TryAcquire());
+    const SemaphorePermit third(slots);
+    EXPECT_EQ(slots.available(), 0);
+    const DeadlineScope scope(milliseconds(1));
+    EXPECT_THAT(slots.AcquirePermit(), StatusIs(kDeadlineExceeded));
+  }
+  EXPECT_EQ(slots.available(), 3);
+}
+
+BOBBIN_TEST(SemaphoreTest, APermitThatIsMovedGoesBackOnce) {
+  Semaphore slots(2);
+  Semaphore other_slots(1);
+  SemaphorePermit kept;
+  EXPECT_EQ(kept.permits(), 0);
+  {
+    absl::StatusOr<SemaphorePermit> permit = slots.AcquirePermit();
+    ASSERT_OK(permit);
+    kept = *std::move(permit);
+  }
+  EXPECT_EQ(slots.available(), 1);
+  SemaphorePermit moved(std::move(kept));
+  EXPECT_EQ(slots.available(), 1);
+  // What it held before goes back.
+  absl::StatusOr<SemaphorePermit> other = other_slots.AcquirePermit();
+  ASSERT_OK(other);
+  moved = *std::move(other);
+  EXPECT_EQ(slots.available(), 2);
+  EXPECT_EQ(other_slots.available(), 0);
+  moved.Release();
+  moved.Release();
+  EXPECT_EQ(moved.permits(), 0);
+  EXPECT_EQ(other_slots.available(), 1);
 }
 
 // A permit is with the one who was told so, or still there.

@@ -88,12 +88,6 @@ BOBBIN_IO_TEST(TcpListenerTest, ConnectionsComeInOrder) {
   }
 }
 
-BOBBIN_IO_TEST(TcpListenerTest, AcceptedAndConnectedSocketsDoNotDelay) {
-  Pair pair = MakePair();
-  EXPECT_OK(pair.left.SetNoDelay(false));
-  EXPECT_OK(pair.right.SetNoDelay(true));
-}
-
 BOBBIN_IO_TEST(TcpListenerTest, AcceptorsOnAllCarriersAreServed) {
   io::TcpListener listener = Listen();
   const int acceptors = 8;

@@ -327,6 +327,23 @@ BOBBIN_IO_TEST(TcpStreamTest, CloseEndsAParkedWriter) {
   }
 }
 
+BOBBIN_IO_TEST(TcpStreamTest, SmallWritesAreGatheredOnlyWhereThatIsAskedFor) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int same = ::dup(fd);
+  const auto is_no_delay = [same] {
+    int value = -1;
+    socklen_t bytes = sizeof(value);
+    EXPECT_EQ(::getsockopt(same, IPPROTO_TCP, TCP_NODELAY, &value, &bytes), 0);
+    return value != 0;
+  };
+  io::TcpStream stream = io::TcpStream::Adopt(fd);
+  EXPECT_OK(stream.SetSmallWrites(io::SmallWrites::kGathered));
+  EXPECT_FALSE(is_no_delay());
+  EXPECT_OK(stream.SetSmallWrites(io::SmallWrites::kAtOnce));
+  EXPECT_TRUE(is_no_delay());
+  ::close(same);
+}
+
 BOBBIN_IO_TEST(TcpStreamTest, CallsAfterCloseAreAborted) {
   Pair pair = MakePair();
   pair.left.Close();
@@ -337,7 +354,7 @@ BOBBIN_IO_TEST(TcpStreamTest, CallsAfterCloseAreAborted) {
   EXPECT_THAT(pair.left.Write(buffer), StatusIs(kAborted));
   EXPECT_THAT(pair.left.WriteAll(buffer), StatusIs(kAborted));
   EXPECT_THAT(pair.left.ShutdownWrite(), StatusIs(kAborted));
-  EXPECT_THAT(pair.left.SetNoDelay(true), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.SetSmallWrites(io::SmallWrites::kAtOnce), StatusIs(kAborted));
   EXPECT_THAT(pair.left.local_address(), StatusIs(kAborted));
   EXPECT_THAT(pair.left.peer_address(), StatusIs(kAborted));
 }

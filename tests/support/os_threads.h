@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OsThreads: a handful of OS threads that are joined at the end of a scope. Crew: the same for
-// threads of both kinds, to let them meet at one object.
+// threads of all kinds, to let them meet at one object.
 //
 //   Called from   foreign threads: joining blocks.
 
@@ -9,12 +9,14 @@
 #define BOBBIN_TESTS_SUPPORT_OS_THREADS_H_
 
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 
 #include "tests/support/status_matchers.h"
@@ -41,7 +43,8 @@ class OsThreads {
   std::vector<std::thread> threads_;
 };
 
-enum class Kind { kVirtual, kForeign };
+// A platform thread is one of the runtime's default pool, which has only a few.
+enum class Kind { kVirtual, kPlatform, kForeign };
 
 class Crew {
  public:
@@ -54,6 +57,9 @@ class Crew {
   void Start(Kind kind, F&& body) {
     if (kind == Kind::kForeign) {
       os_threads_.Start(std::forward<F>(body));
+    } else if (kind == Kind::kPlatform) {
+      vthreads_.push_back(runtime_.Spawn(
+          [body = std::decay_t<F>(std::forward<F>(body))] { return RunBlocking(body); }));
     } else {
       vthreads_.push_back(runtime_.Spawn({.placement = Placement::kSpread}, std::forward<F>(body)));
     }

@@ -69,6 +69,9 @@ class ABSL_LOCKABLE Mutex {
 
   // Whether the calling thread holds it. For assertions.
   bool IsHeldByCurrent() const;
+  // Aborts unless the calling thread holds it; tells the compiler's analysis so. For functions that
+  // are called with the mutex held, where the analysis cannot follow: callbacks, predicates.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK();
 
  private:
   // One thread's attempt to get it; see mutex.cc.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Semaphore: a count of permits; Acquire takes some, Release gives them back.
+// Semaphore: a count of permits; Acquire takes some, Release gives them back. SemaphorePermit:
+// gives them back at the end of a scope.
 //
 // Use it to bound how many threads are inside a section (connections, buffers, requests). To
 // protect data use Mutex; to hand over values use Channel.
@@ -20,15 +21,16 @@
 //
 // Example:
 //   Semaphore slots(16);
-//   BOBBIN_RETURN_IF_ERROR(slots.Acquire());
-//   absl::Cleanup give_back = [&] { slots.Release(); };
+//   BOBBIN_ASSIGN_OR_RETURN(const SemaphorePermit slot, slots.AcquirePermit());
 
 #ifndef BOBBIN_CORE_SEMAPHORE_H_
 #define BOBBIN_CORE_SEMAPHORE_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
@@ -36,6 +38,8 @@
 #include <bobbin/core/internal/word_lock.h>
 
 namespace bobbin {
+
+class SemaphorePermit;
 
 class Semaphore {
  public:
@@ -56,6 +60,9 @@ class Semaphore {
 
   // The same, until `deadline` at most.
   [[nodiscard]] absl::Status AcquireUntil(int64_t permits, Deadline deadline);
+
+  // As Acquire; the permits go back when what is returned ends.
+  [[nodiscard]] absl::StatusOr<SemaphorePermit> AcquirePermit(int64_t permits = 1);
 
   // Takes `permits` if they are free and nobody waits; never suspends.
   [[nodiscard]] bool TryAcquire(int64_t permits = 1) {
@@ -116,6 +123,47 @@ class Semaphore {
   internal::WordLock<Word, kLocked> word_;
   internal::WaitQueue waiters_;  // Guarded by the lock in word_. Waiter::amount: permits wanted.
 };
+
+// Permits that go back when it ends.
+class [[nodiscard]] SemaphorePermit {
+ public:
+  // Holds none.
+  SemaphorePermit() = default;
+  // Takes over `permits` that the caller has acquired, by TryAcquire or AcquireUntil.
+  explicit SemaphorePermit(Semaphore& semaphore, int64_t permits = 1)
+      : semaphore_(&semaphore), permits_(permits) {}
+  SemaphorePermit(SemaphorePermit&& other) noexcept
+      : semaphore_(std::exchange(other.semaphore_, nullptr)),
+        permits_(std::exchange(other.permits_, 0)) {}
+  SemaphorePermit& operator=(SemaphorePermit&& other) noexcept {
+    if (this == &other) return *this;
+    Release();
+    semaphore_ = std::exchange(other.semaphore_, nullptr);
+    permits_ = std::exchange(other.permits_, 0);
+    return *this;
+  }
+  ~SemaphorePermit() { Release(); }
+
+  // Gives them back now; does nothing if it holds none.
+  void Release() {
+    if (semaphore_ != nullptr) {
+      std::exchange(semaphore_, nullptr)->Release(std::exchange(permits_, 0));
+    }
+  }
+
+  // How many it holds.
+  int64_t permits() const { return permits_; }
+
+ private:
+  Semaphore* semaphore_ = nullptr;  // Null: holds none.
+  int64_t permits_ = 0;
+};
+
+inline absl::StatusOr<SemaphorePermit> Semaphore::AcquirePermit(int64_t permits) {
+  absl::Status acquired = Acquire(permits);
+  if (!acquired.ok()) return acquired;
+  return SemaphorePermit(*this, permits);
+}
 
 }  // namespace bobbin
 

@@ -55,6 +55,12 @@ struct ReleaseSocket {
 };
 }  // namespace internal
 
+// When a small write goes out.
+enum class SmallWrites : uint8_t {
+  kAtOnce,    // Without delay.
+  kGathered,  // With others, when the peer has acknowledged what went before (Nagle's algorithm).
+};
+
 class TcpStream {
  public:
   // Holds nothing; to be assigned to.
@@ -83,8 +89,8 @@ class TcpStream {
   // waits.
   void Close();
 
-  // Whether small writes are sent at once (the default) or held back to be sent together.
-  absl::Status SetNoDelay(bool is_on);
+  // Connect and Accept begin with kAtOnce.
+  absl::Status SetSmallWrites(SmallWrites small_writes);
 
   absl::StatusOr<SocketAddress> local_address() const;
   absl::StatusOr<SocketAddress> peer_address() const;
