@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutex: shared data and its lock, a condition on it, and a bound on how many are inside.
+// Mutex: shared data and its lock, in one or apart, a condition on it, and a bound on how many are
+// inside.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,15 +10,16 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "fmt/format.h"
 
 #include <bobbin/core/condition.h>
+#include <bobbin/core/guarded.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
+#include <bobbin/core/shared_mutex.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
@@ -45,6 +47,45 @@ class Ledger {
   absl::flat_hash_map<AccountId, Cents> balance_ ABSL_GUARDED_BY(mutex_);
 };
 // [/ledger]
+
+// [guarded]
+class Sessions {
+ public:
+  void Put(const std::string& user, int seat) {
+    seats_.Lock()->insert_or_assign(user, seat);  // Held to the end of the statement.
+  }
+  void Leave(const std::string& user) {
+    auto held = seats_.Lock();  // Held to the end of the scope.
+    if (const auto it = held->find(user); it != held->end()) held->erase(it);
+  }
+  absl::Status AwaitEmpty() {
+    auto held = seats_.Lock();
+    return held.Await([](const auto& seats) { return seats.empty(); });  // Unlocked meanwhile.
+  }
+
+ private:
+  bobbin::Guarded<absl::flat_hash_map<std::string, int>> seats_;
+};
+// [/guarded]
+
+// [shared-mutex]
+class Routes {
+ public:
+  std::string Find(const std::string& host) {
+    bobbin::SharedLock lock(mutex_);  // Beside other readers.
+    const auto it = routes_.find(host);
+    return it == routes_.end() ? "" : it->second;
+  }
+  void Replace(absl::flat_hash_map<std::string, std::string> routes) {
+    bobbin::ExclusiveLock lock(mutex_);
+    routes_ = std::move(routes);
+  }
+
+ private:
+  bobbin::SharedMutex mutex_;
+  absl::flat_hash_map<std::string, std::string> routes_ ABSL_GUARDED_BY(mutex_);
+};
+// [/shared-mutex]
 
 // [condition]
 class Mailbox {
@@ -77,9 +118,8 @@ class Mailbox {
 class Press {
  public:
   absl::Status Print() {
-    BOBBIN_RETURN_IF_ERROR(slots_.Acquire());
-    absl::Cleanup give_back = [this] { slots_.Release(); };
-    return Work();
+    BOBBIN_ASSIGN_OR_RETURN(const bobbin::SemaphorePermit slot, slots_.AcquirePermit());
+    return Work();  // The permit goes back at the end of the scope.
   }
 
  private:
@@ -98,19 +138,26 @@ absl::Status Main() {
   Ledger ledger;
   Mailbox mailbox;
   Press press;
+  Sessions sessions;
+  Routes routes;
+  routes.Replace({{"example.org", "127.0.0.1:80"}});
   bobbin::TaskGroup group({.placement = bobbin::Placement::kSpread});
   for (int i = 0; i < 100; ++i) {
-    group.Spawn([&] {
+    sessions.Put(fmt::format("user {}", i), i);
+    group.Spawn([&, i] {
       ledger.Credit("ada", 1);
+      sessions.Leave(fmt::format("user {}", i));
       return press.Print();
     });
   }
+  BOBBIN_RETURN_IF_ERROR(sessions.AwaitEmpty());
   group.Spawn([&]() -> absl::Status {
     BOBBIN_ASSIGN_OR_RETURN(const std::string letter, mailbox.Take());
     return letter == "dear all" ? absl::OkStatus() : absl::InternalError(letter);
   });
   mailbox.Put("dear all");
   BOBBIN_RETURN_IF_ERROR(group.Wait());
+  if (routes.Find("example.org").empty()) return absl::InternalError("no route");
   fmt::print("balance: {}\n", ledger.BalanceOf("ada"));
   return ledger.BalanceOf("ada") == 100 ? absl::OkStatus() : absl::InternalError("not 100");
 }
