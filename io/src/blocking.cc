@@ -18,8 +18,6 @@ namespace {
 using bobbin::internal::Thread;
 using bobbin::internal::TimerNode;
 
-constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-
 // Waits until `fd` has one of `events` or an error, within the governing deadline. 0 if it has.
 Result AwaitReady(Thread& self, int fd, short events) {
   while (true) {
@@ -32,6 +30,7 @@ Result AwaitReady(Thread& self, int fd, short events) {
         governing->has_expired = true;
         return kStoppedByDeadline;
       }
+      constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
       left = {.tv_sec = nanoseconds / kNanosecondsPerSecond,
               .tv_nsec = nanoseconds % kNanosecondsPerSecond};
     }

@@ -22,7 +22,6 @@ namespace bobbin::io::internal {
 
 namespace {
 
-constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 // How long to let pass when the kernel has no memory for a request.
 constexpr int kMemoryPauseMilliseconds = 1;
 
@@ -190,6 +189,7 @@ void Ring::Wait(Deadline until) {
       // A wait of no length is ten times as dear as no wait.
       if (nanoseconds <= 0) return Collect();
     }
+    constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
     const __kernel_timespec time{.tv_sec = nanoseconds / kNanosecondsPerSecond,
                                  .tv_nsec = nanoseconds % kNanosecondsPerSecond};
     io_uring_getevents_arg argument{};

@@ -116,14 +116,13 @@ void RuntimeCore::Launch(Task& task, Placement placement) noexcept {
   // relaxed: any order of turns will do.
   const uint64_t turn = next_carrier_.fetch_add(1, std::memory_order_relaxed);
   Carrier& target = carrier(static_cast<int>(turn % static_cast<uint64_t>(carrier_count_)));
-  if (&target == here) {
+  if (here == nullptr) {
+    spawned_outside_.fetch_add(1);
+  } else if (here == &target) {
     here->PushFresh(task);
     return;
-  }
-  if (here != nullptr) {
-    here->counters().spawned.add(1);
   } else {
-    spawned_outside_.fetch_add(1);
+    here->counters().spawned.add(1);
   }
   target.Give(task);
 }
