@@ -11,25 +11,28 @@ ChannelBase::ChannelBase(size_t capacity) : capacity_(capacity) {
   BOBBIN_CHECK(capacity <= kChannelCapacityMax, "a channel's capacity is beyond its limit");
 }
 
-absl::Status ChannelBase::WaitIn(WaitQueue& queue, void* slot, absl::Status (*closed)()) {
+absl::Status ChannelBase::WaitIn(ChannelSide side, void* slot) {
   Waiter self;
   if (self.thread().ShouldStop()) {
     lock_.Unlock();
     return self.thread().StopStatus();
   }
-  self.slot = slot;
-  queue.PushBack(self);
+  self.BeginWait(Phase::kWaiting);
+  Join(side, self, slot);
   lock_.Unlock();
 
   const Wake wake = self.Park();
-  if (wake == Wake::kNotified) return self.amount == kServed ? absl::OkStatus() : closed();
+  if (wake == Wake::kNotified) {
+    const Turn turn = TurnOf(self);
+    return side == ChannelSide::kSender ? StatusOfSend(turn) : StatusOfReceive(turn);
+  }
   SpinLockHolder hold(lock_);
-  queue.Forget(self);
+  Forget(side, self);
   return Thread::StatusOf(wake);
 }
 
 void ChannelBase::WakeServed(Waiter& waiter) noexcept {
-  waiter.amount = kServed;
+  NoteServed(waiter);
   WakeList woken;
   woken.Add(waiter);
   woken.Dispatch();
@@ -50,17 +53,23 @@ void ChannelBase::Close() noexcept {
   woken.Dispatch();
 }
 
-absl::Status ChannelBase::ClosedForSend() {
+namespace {
+
+// Without a message: this is an answer, not a failure, and must not cost an allocation.
+absl::Status MustWait() { return MakeStatus(absl::StatusCode::kUnavailable, ""); }
+
+}  // namespace
+
+absl::Status ChannelBase::StatusOfSend(Turn turn) {
+  if (turn == Turn::kTaken) return absl::OkStatus();
+  if (turn == Turn::kMustWait) return MustWait();
   return MakeStatus(absl::StatusCode::kFailedPrecondition, "send: the channel is closed");
 }
 
-absl::Status ChannelBase::ClosedForReceive() {
+absl::Status ChannelBase::StatusOfReceive(Turn turn) {
+  if (turn == Turn::kTaken) return absl::OkStatus();
+  if (turn == Turn::kMustWait) return MustWait();
   return MakeStatus(absl::StatusCode::kOutOfRange, "receive: the channel is closed and empty");
-}
-
-absl::Status ChannelBase::MustWait() {
-  // Without a message: this is an answer, not a failure, and must not cost an allocation.
-  return MakeStatus(absl::StatusCode::kUnavailable, "");
 }
 
 }  // namespace bobbin::internal

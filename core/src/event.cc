@@ -36,12 +36,16 @@ absl::Status Event::WaitSlow() {
 
   const Wake wake = self.Park();
   if (wake == Wake::kNotified) return absl::OkStatus();
-  Word now = word_.Lock();
-  waiters_.Forget(self);
-  if (waiters_.empty()) now &= ~kHasWaiters;
-  word_.Unlock(now);
   // Set meanwhile: what was waited for has happened.
-  return (now & kSet) != 0 ? absl::OkStatus() : Thread::StatusOf(wake);
+  return Forget(self) ? absl::OkStatus() : Thread::StatusOf(wake);
+}
+
+bool Event::Forget(Waiter& waiter) {
+  Word word = word_.Lock();
+  waiters_.Forget(waiter);
+  if (waiters_.empty()) word &= ~kHasWaiters;
+  word_.Unlock(word);
+  return (word & kSet) != 0;
 }
 
 void Event::SetSlow() {

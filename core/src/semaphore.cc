@@ -40,15 +40,17 @@ absl::Status Semaphore::AcquireSlow(int64_t permits) {
 
   // Whoever ends the wait by a notify has taken the permits out for this thread.
   const Wake wake = self.Park();
-  if (wake != Wake::kNotified) {
-    WakeList woken;
-    const Word now = word_.Lock();
-    waiters_.Forget(self);
-    // This thread may have held back smaller requests.
-    word_.Unlock(Grant(FreeOf(now), woken));
-    woken.Dispatch();
-  }
+  if (wake != Wake::kNotified) Forget(self);
   return Thread::StatusOf(wake);
+}
+
+void Semaphore::Forget(Waiter& waiter) {
+  WakeList woken;
+  const Word word = word_.Lock();
+  waiters_.Forget(waiter);
+  // It may have held back smaller requests.
+  word_.Unlock(Grant(FreeOf(word), woken));
+  woken.Dispatch();
 }
 
 void Semaphore::ReleaseSlow(int64_t permits) {

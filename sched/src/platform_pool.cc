@@ -140,13 +140,4 @@ const std::string& PlatformPool::name() const { return core_->name(); }
 
 PlatformPoolStatistics PlatformPool::Statistics() const { return core_->Statistics(); }
 
-std::exception_ptr PlatformPool::CaptureException(void (*run)(void*), void* argument) noexcept {
-  try {
-    run(argument);
-    return nullptr;
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
 }  // namespace bobbin

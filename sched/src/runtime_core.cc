@@ -223,6 +223,8 @@ std::string_view PhaseName(Phase phase) {
       return "waits";
     case Phase::kWaitingShielded:
       return "waits, shielded";
+    case Phase::kWaitingAny:
+      return "waits for one of several";
     case Phase::kWaitingKernel:
       return "waits for the kernel";
     case Phase::kNotified:

@@ -156,8 +156,8 @@ class WaitProbe {
     const internal::Thread* const thread = thread_.load();
     if (thread == nullptr) return false;
     const internal::Phase phase = thread->state().phase();
-    return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingShielded ||
-           phase == internal::Phase::kWaitingKernel;
+    return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingAny ||
+           phase == internal::Phase::kWaitingShielded || phase == internal::Phase::kWaitingKernel;
   }
   void AwaitParked() const {
     AwaitTrue([this] { return IsParked(); });

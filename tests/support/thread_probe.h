@@ -14,10 +14,10 @@
 #ifndef BOBBIN_TESTS_SUPPORT_THREAD_PROBE_H_
 #define BOBBIN_TESTS_SUPPORT_THREAD_PROBE_H_
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
-
-#include <sched.h>
 
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/thread.h>
@@ -47,7 +47,8 @@ class ThreadProbe {
     const internal::Thread* const thread = thread_.load();
     if (thread == nullptr) return false;
     const internal::Phase phase = thread->state().phase();
-    return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingShielded;
+    return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingAny ||
+           phase == internal::Phase::kWaitingShielded;
   }
   void AwaitParked() const {
     AwaitTrue([this] { return IsParked(); });

@@ -67,7 +67,7 @@ const std::vector<Ban> kBans = {
     {"system_clock", "MonotonicTime, or a clock that is passed in", {"cron/"}},
     {"assert(", "BOBBIN_CHECK or BOBBIN_DCHECK"},
     {"throw", "absl::Status"},
-    {"catch", "absl::Status", {"core/src/task.cc", "sched/src/platform_pool.cc"}},
+    {"catch", "absl::Status", {"core/src/task.cc", "core/src/capture_exception.cc"}},
     {"volatile", "bobbin::internal::Atomic"},
     {"new", "std::make_unique", {"core/include/bobbin/core/internal/body.h"}},
     {"delete", "std::unique_ptr", {"core/include/bobbin/core/internal/body.h"}},

@@ -4,7 +4,8 @@
 //
 // The ends are handles: copy them, move them, keep them where they are needed. A function that has
 // only a Receiver cannot send. A full channel makes senders wait, so the slower side sets the pace;
-// there is no unbounded channel. With capacity 0 a Send returns when a receiver has the value.
+// there is no unbounded channel. With capacity 0 a Send returns when a receiver has the value. To
+// wait for several channels at once use Select.
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      Send while the channel is full, Receive while it is empty; their Until twins
@@ -56,6 +57,10 @@
 
 namespace bobbin {
 
+namespace internal {
+struct ChannelAccess;
+}  // namespace internal
+
 // The memory for the buffer is allocated at once: this keeps a slip from asking for all there is.
 inline constexpr size_t kChannelCapacityMax = size_t{1} << 28;
 
@@ -106,6 +111,7 @@ class Sender {
   explicit operator bool() const { return !handle_.is_empty(); }
 
  private:
+  friend struct internal::ChannelAccess;
   internal::ChannelHandle<T, internal::ChannelSide::kSender> handle_;
 };
 
@@ -148,6 +154,7 @@ class Receiver {
   explicit operator bool() const { return !handle_.is_empty(); }
 
  private:
+  friend struct internal::ChannelAccess;
   internal::ChannelHandle<T, internal::ChannelSide::kReceiver> handle_;
 };
 

@@ -35,6 +35,10 @@
 
 namespace bobbin {
 
+namespace internal {
+class EventPlace;
+}  // namespace internal
+
 class Event {
  public:
   Event() = default;
@@ -57,6 +61,7 @@ class Event {
   [[nodiscard]] absl::Status WaitUntil(Deadline deadline);
 
  private:
+  friend class internal::EventPlace;
   using Word = uint32_t;
   static constexpr Word kLocked = 1;
   static constexpr Word kHasWaiters = 2;
@@ -64,6 +69,8 @@ class Event {
 
   void SetSlow();
   absl::Status WaitSlow();
+  // Takes out a waiter whose wait has ended; whether it is set now.
+  bool Forget(internal::Waiter& waiter);
 
   // States: 0; kHasWaiters; kSet. A set event has no waiters, for Set takes them all out.
   internal::WordLock<Word, kLocked> word_{0};

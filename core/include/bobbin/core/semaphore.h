@@ -39,6 +39,10 @@
 
 namespace bobbin {
 
+namespace internal {
+class SemaphorePlace;
+}  // namespace internal
+
 class SemaphorePermit;
 
 class Semaphore {
@@ -97,6 +101,8 @@ class Semaphore {
   int64_t available() const { return FreeOf(word_.Load()); }
 
  private:
+  friend class internal::SemaphorePlace;
+
   // The word: the free permits, above two flags.
   using Word = uint64_t;
   static constexpr Word kLocked = 1;
@@ -114,6 +120,8 @@ class Semaphore {
 
   absl::Status AcquireSlow(int64_t permits);
   void ReleaseSlow(int64_t permits);
+  // Takes out a waiter whose wait has ended without its permits.
+  void Forget(internal::Waiter& waiter);
   // With the lock held: gives `free` permits to those whose turn it is, and returns the word to
   // unlock with.
   Word Grant(int64_t free, internal::WakeList& woken);

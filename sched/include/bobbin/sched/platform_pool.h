@@ -52,6 +52,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
+#include <bobbin/core/internal/capture_exception.h>
 #include <bobbin/sched/internal/blocking_call.h>
 
 namespace bobbin {
@@ -123,9 +124,9 @@ class PlatformPool {
   internal::BlockingResult<F> RunBlocking(const RunBlockingOptions& options, F&& body) {
     using Function = std::remove_reference_t<F>;
     struct Call {
-      static void Produce(void* call) { static_cast<Call*>(call)->outcome.Produce(); }
-      static void Run(void* call) {
-        static_cast<Call*>(call)->exception = CaptureException(&Produce, call);
+      static void Run(void* argument) {
+        Call& call = *static_cast<Call*>(argument);
+        call.exception = internal::CaptureException([&call] { call.outcome.Produce(); });
       }
       static void RequestStop(void* call) { (*static_cast<Call*>(call)->options.request_stop)(); }
       const RunBlockingOptions& options;
@@ -158,9 +159,6 @@ class PlatformPool {
   internal::PlatformPoolCore& core() { return *core_; }
 
  private:
-  // Calls `run(argument)` and returns the exception that came out of it, or null.
-  static std::exception_ptr CaptureException(void (*run)(void*), void* argument) noexcept;
-
   std::shared_ptr<internal::PlatformPoolCore> core_;
 };
 

@@ -18,11 +18,15 @@
 //
 // Why no value is lost. A value moves between two threads only after one has won the other's state
 // word. A thread that was won cannot run before it is dispatched, so both the value and the slot
-// stay good until then, also without the lock. A thread whose deadline or cancel won was not won:
+// stay good until then. A thread whose deadline or cancel won was not won:
 // its value has not been touched, its slot is empty.
 //
 // Why nobody touches a core that is gone. Each side owns it together, as long as it has a handle; a
 // thread in a call has one.
+//
+// Select (select.h) waits in the queues of several channels at once. It looks and joins under the
+// locks of all of them, so for each channel the above holds as it stands; what it adds is that a
+// waiter may lose its thread to another channel, as it may lose it to a deadline.
 //
 //   Called from   any thread.
 //   Suspends      Send and Receive, if they are allowed to.
@@ -53,6 +57,9 @@ enum class ChannelSide : uint8_t { kSender, kReceiver };
 // Whether an operation may wait for its turn, or answers UNAVAILABLE.
 enum class Patience : uint8_t { kNone, kSome };
 
+// What a look at the channel has come to.
+enum class [[nodiscard]] Turn : uint8_t{kTaken, kClosed, kMustWait};
+
 // What does not depend on the type of the values.
 class ChannelBase {
  public:
@@ -67,6 +74,28 @@ class ChannelBase {
     // relaxed: the caller has a handle, so the count is not zero and orders nothing.
     CountOf(side).fetch_add(1, std::memory_order_relaxed);
   }
+
+  // --- For Select, which holds the locks of several channels while it looks.
+
+  SpinLock& lock() noexcept ABSL_LOCK_RETURNED(lock_) { return lock_; }
+  // Joins those who wait on `side`. REQUIRES: the wait has begun.
+  void Join(ChannelSide side, Waiter& waiter, void* slot) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    waiter.slot = slot;
+    QueueOf(side).Join(waiter);
+  }
+  // Takes a waiter out whose wait has ended, if it is still in.
+  void Forget(ChannelSide side, Waiter& waiter) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    QueueOf(side).Forget(waiter);
+  }
+  // What a claimed waiter was told.
+  static Turn TurnOf(const Waiter& waiter) noexcept {
+    return waiter.amount == kServed ? Turn::kTaken : Turn::kClosed;
+  }
+  // Says that a claimed waiter's slot has been served; it must then be let go, without the lock.
+  static void NoteServed(Waiter& waiter) noexcept { waiter.amount = kServed; }
+  static absl::Status StatusOfSend(Turn turn);
+  static absl::Status StatusOfReceive(Turn turn);
 
  protected:
   explicit ChannelBase(size_t capacity);
@@ -83,14 +112,9 @@ class ChannelBase {
   }
 
   // Joins `queue` with `slot`, gives up the lock and waits. OK: somebody has served the slot.
-  absl::Status WaitIn(WaitQueue& queue, void* slot, absl::Status (*closed)())
-      ABSL_UNLOCK_FUNCTION(lock_);
+  absl::Status WaitIn(ChannelSide side, void* slot) ABSL_UNLOCK_FUNCTION(lock_);
   // Lets a claimed waiter go, whose slot has been served.
   static void WakeServed(Waiter& waiter) noexcept;
-
-  static absl::Status ClosedForSend();
-  static absl::Status ClosedForReceive();
-  static absl::Status MustWait();
 
   // The buffer is a ring.
   size_t IndexOfEnd() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
@@ -114,6 +138,9 @@ class ChannelBase {
   // Waiter::amount of a claimed waiter.
   enum Answer : int64_t { kClosed, kServed };
 
+  WaitQueue& QueueOf(ChannelSide side) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return side == ChannelSide::kSender ? senders_ : receivers_;
+  }
   Atomic<size_t>& CountOf(ChannelSide side) noexcept {
     return side == ChannelSide::kSender ? sender_count_ : receiver_count_;
   }
@@ -137,63 +164,64 @@ class ChannelCore final : public ChannelBase {
 
   // Moves from `value` if it returns OK; else leaves it as it is.
   absl::Status Send(T& value, Patience patience) {
+    Waiter* receiver = nullptr;
     lock_.Lock();
-    if (!is_open_) {
-      lock_.Unlock();
-      return ClosedForSend();
+    const Turn turn = TrySendLocked(value, receiver);
+    if (turn == Turn::kMustWait && patience == Patience::kSome) {
+      return WaitIn(ChannelSide::kSender, &value);
     }
-    if (Waiter* const receiver = receivers_.ClaimFront()) {
-      lock_.Unlock();
-      static_cast<absl::StatusOr<T>*>(receiver->slot)->emplace(std::move(value));
-      WakeServed(*receiver);
-      return absl::OkStatus();
-    }
-    if (count_ < capacity_) {
-      Push(value);
-      lock_.Unlock();
-      return absl::OkStatus();
-    }
-    if (patience == Patience::kNone) {
-      lock_.Unlock();
-      return MustWait();
-    }
-    return WaitIn(senders_, &value, &ClosedForSend);
+    lock_.Unlock();
+    if (receiver != nullptr) WakeServed(*receiver);
+    return turn == Turn::kTaken ? absl::OkStatus() : StatusOfSend(turn);
   }
 
   absl::StatusOr<T> Receive(Patience patience) {
     absl::StatusOr<T> result;
+    Waiter* sender = nullptr;
     lock_.Lock();
+    const Turn turn = TryReceiveLocked(result, sender);
+    if (turn == Turn::kMustWait && patience == Patience::kSome) {
+      // A sender that finds this thread puts its value into `result`.
+      const absl::Status status = WaitIn(ChannelSide::kReceiver, &result);
+      if (!status.ok()) result = status;
+      return result;
+    }
+    lock_.Unlock();
+    if (sender != nullptr) WakeServed(*sender);
+    if (turn != Turn::kTaken) result = StatusOfReceive(turn);
+    return result;
+  }
+
+  // One look at the channel. `served`, if it is set, is a claimed waiter that has what it waits
+  // for: the caller lets it go when it has given up the lock.
+  Turn TrySendLocked(T& value, Waiter*& served) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    if (!is_open_) return Turn::kClosed;
+    if (Waiter* const receiver = receivers_.ClaimFront()) {
+      static_cast<absl::StatusOr<T>*>(receiver->slot)->emplace(std::move(value));
+      served = receiver;
+      return Turn::kTaken;
+    }
+    if (count_ == capacity_) return Turn::kMustWait;
+    Push(value);
+    return Turn::kTaken;
+  }
+  Turn TryReceiveLocked(absl::StatusOr<T>& result, Waiter*& served) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     if (count_ > 0) {
       Cell& cell = cells_[first_];
       result.emplace(std::move(cell.value));
       cell.value.~T();
       AdvanceFirst();
-      Waiter* const sender = senders_.ClaimFront();
-      if (sender != nullptr) Push(*static_cast<T*>(sender->slot));
-      lock_.Unlock();
-      if (sender != nullptr) WakeServed(*sender);
-      return result;
+      served = senders_.ClaimFront();
+      if (served != nullptr) Push(*static_cast<T*>(served->slot));
+      return Turn::kTaken;
     }
     if (Waiter* const sender = senders_.ClaimFront()) {
-      lock_.Unlock();
       result.emplace(std::move(*static_cast<T*>(sender->slot)));
-      WakeServed(*sender);
-      return result;
+      served = sender;
+      return Turn::kTaken;
     }
-    if (!is_open_) {
-      lock_.Unlock();
-      result = ClosedForReceive();
-      return result;
-    }
-    if (patience == Patience::kNone) {
-      lock_.Unlock();
-      result = MustWait();
-      return result;
-    }
-    // A sender that finds this thread puts its value into `result`.
-    const absl::Status status = WaitIn(receivers_, &result, &ClosedForReceive);
-    if (!status.ok()) result = status;
-    return result;
+    return is_open_ ? Turn::kMustWait : Turn::kClosed;
   }
 
   // One handle less; after the last one of its side, the channel is closed.
@@ -248,6 +276,8 @@ class ChannelHandle {
     if (core_ != nullptr) core_->Leave(kSide);
   }
 
+  // Null if it holds no channel.
+  ChannelCore<T>* core_or_null() const noexcept { return core_; }
   ChannelCore<T>& core() const {
     BOBBIN_CHECK(core_ != nullptr, "a channel's end is used that holds no channel");
     return *core_;

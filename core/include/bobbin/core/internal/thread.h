@@ -97,6 +97,12 @@ class alignas(kCacheLineBytes) Thread {
     if (__builtin_expect(no_suspend_depth_ != 0 || role_ == Role::kCarrier, 0)) MustNotWait();
   }
 
+  // From 0 to `choices` - 1, without a pattern: for whoever must not always prefer the same one.
+  uint32_t NextChoice(uint32_t choices) noexcept {
+    choice_ = static_cast<uint16_t>(choice_ * 25173U + 13849U);  // Takes every value in turn.
+    return choice_ * choices >> 16;
+  }
+
   // The earliest deadline in force, or null.
   TimerNode* governing() const noexcept { return governing_; }
   void set_governing(TimerNode* node) noexcept { governing_ = node; }
@@ -136,6 +142,7 @@ class alignas(kCacheLineBytes) Thread {
   uint8_t carrier_tag_ = 0;
   uint16_t shield_depth_ = 0;
   uint16_t no_suspend_depth_ = 0;
+  uint16_t choice_ = 0;
 #if defined(__SANITIZE_THREAD__)
   void* sanitizer_context_ = nullptr;
 #endif

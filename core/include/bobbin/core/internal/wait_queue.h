@@ -29,6 +29,11 @@
 // wait by winning its state word; those it loses to a deadline or a cancel are passed over. A
 // claimed thread cannot run before it is dispatched, so the notifier may use its Waiter until then.
 //
+// A thread may wait at several primitives at once, with a Waiter for each: the first begins the
+// wait (kWaitingAny), the others share its ticket, so whoever claims one of them has claimed the
+// thread, and that Waiter says so. The thread takes the others out of their queues, under their
+// locks, before it goes on; until then they can be found, and are passed over.
+//
 //   Called from   with the lock of the primitive held, except Park and Dispatch.
 //   Suspends      Waiter::Park.
 //   Cost          a list operation; a claim is one compare-exchange.
@@ -58,8 +63,19 @@ class Waiter : public IntrusiveLink {
   [[nodiscard]] bool TryNotify() noexcept {
     const Dispatcher* const carrier = thread_.dispatcher();
     const bool is_local = carrier != nullptr && carrier == Current().dispatcher();
-    return thread_.state().TryNotify(ticket_, is_local);
+    if (!thread_.state().TryNotify(ticket_, is_local)) return false;
+    is_claimed_ = true;
+    return true;
   }
+
+  // For a thread that finds, after its wait has begun, that it need not wait: ends the wait itself;
+  // or, if somebody else has ended it, parks until that one's dispatch comes.
+  Wake EndOwnWait() noexcept { return TryNotify() ? thread_.state().EndWait() : Park(); }
+
+  // One more Waiter of the wait that `first` has begun.
+  void ShareWait(const Waiter& first) noexcept { ticket_ = first.ticket_; }
+  // Whether it was this one that somebody has claimed. REQUIRES: the wait has ended.
+  bool is_claimed() const noexcept { return is_claimed_; }
 
   // What the waiter wants and what it is given; their meaning is the primitive's.
   int64_t amount = 0;
@@ -68,6 +84,7 @@ class Waiter : public IntrusiveLink {
  private:
   Thread& thread_;
   Ticket ticket_ = 0;
+  bool is_claimed_ = false;
 };
 
 class WaitQueue {
@@ -80,8 +97,10 @@ class WaitQueue {
   // neither deadline nor cancel may end.
   void PushBack(Waiter& waiter, Phase phase = Phase::kWaiting) noexcept {
     waiter.BeginWait(phase);
-    waiters_.PushBack(waiter);
+    Join(waiter);
   }
+  // Joins the queue. REQUIRES: the wait has begun.
+  void Join(Waiter& waiter) noexcept { waiters_.PushBack(waiter); }
 
   // The same at the head of the queue, for one who has waited before.
   void PushFront(Waiter& waiter, Phase phase) noexcept {

@@ -9,6 +9,7 @@
 //   kRunning          running, or ready to run
 //   kWaiting          waits; a notify, its deadline or a cancel may end it
 //   kWaitingShielded  waits; only a notify may end it
+//   kWaitingAny       waits in several places at once; as kWaiting
 //   kWaitingKernel    waits for a completion that only its own carrier can deliver
 //   kNotified         somebody won the right to end the wait, and owes it exactly one dispatch
 //   kExpired          the same; the deadline won
@@ -20,7 +21,7 @@
 //   kFresh           -> kRunning          Start         its carrier
 //   kRunning         -> kWaiting...       BeginWait     the thread itself
 //   kWaiting...      -> kNotified         TryNotify     anybody who holds the wait's ticket
-//   kWaiting         -> kExpired, kCancelled TryInterrupt  its own carrier, or itself
+//   kWaiting, ...Any -> kExpired, kCancelled TryInterrupt  its own carrier, or itself
 //   kWaitingKernel   -> kNotified         Complete      its own carrier
 //   woken            -> kRunning          EndWait       the thread itself, when it runs again
 //   kRunning         -> kDone             Finish        its carrier
@@ -29,7 +30,8 @@
 // wins; the others find another word and do nothing. A notifier that is late by a whole wait holds
 // an old ticket and cannot match. On the waiting thread's own carrier the exchange is not needed:
 // interrupts come from that OS thread only, and a wait has one notifier at a time (the one that
-// took the waiter out of its queue), so a load and a store do.
+// took the waiter out of its queue), so a load and a store do. A wait in several places can have
+// several, on different carriers: it is a state of its own, in which everybody exchanges.
 //
 // Why no wake-up is lost and no stack runs twice. BeginWait comes before the wait is published
 // (under the lock of the queue it is put in), so whoever finds the waiter finds the state waiting.
@@ -58,6 +60,7 @@ enum class Phase : uint8_t {
   kRunning,
   kWaiting,
   kWaitingShielded,
+  kWaitingAny,
   kWaitingKernel,
   kNotified,
   kExpired,
@@ -87,7 +90,7 @@ class WaitState {
     // nobody else changes the word of a thread that does not wait.
   }
 
-  // Begins a wait and returns its ticket. `phase` is one of the three kWaiting states.
+  // Begins a wait and returns its ticket. `phase` is one of the kWaiting states.
   Ticket BeginWait(Phase phase) noexcept {
     BOBBIN_DCHECK(PhaseOf(Load()) == Phase::kRunning, "a thread waits for two things at once");
     const Ticket ticket = TicketOf(Load()) + 1;
@@ -101,7 +104,8 @@ class WaitState {
   [[nodiscard]] bool TryNotify(Ticket ticket, bool is_local) noexcept {
     uint64_t word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
     if (word != Word(ticket, Phase::kWaiting) && word != Word(ticket, Phase::kWaitingShielded)) {
-      return false;
+      return word == Word(ticket, Phase::kWaitingAny) &&
+             Change(word, Word(ticket, Phase::kNotified));
     }
     if (!is_local) return Change(word, Word(ticket, Phase::kNotified));
     // relaxed: one OS thread.
@@ -113,7 +117,7 @@ class WaitState {
   // which the thread waits may call it, so the ticket need not be named.
   [[nodiscard]] bool TryInterrupt(Wake cause) noexcept {
     uint64_t word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
-    if (PhaseOf(word) != Phase::kWaiting) return false;
+    if (PhaseOf(word) != Phase::kWaiting && PhaseOf(word) != Phase::kWaitingAny) return false;
     return Change(
         word, Word(TicketOf(word), cause == Wake::kExpired ? Phase::kExpired : Phase::kCancelled));
   }

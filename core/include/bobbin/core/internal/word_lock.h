@@ -59,6 +59,14 @@ class WordLock {
     word_.store(value, std::memory_order_release);
   }
 
+  // The same, with the value as it is.
+  void Unlock() noexcept { Unlock(ValueOf(Load())); }
+  // With the lock held: the value to go on with.
+  void SetLocked(Word value) noexcept {
+    // relaxed: Unlock publishes it.
+    word_.store(value | kLockBit, std::memory_order_relaxed);
+  }
+
   // Without the lock: from `from` to `to`, if the value is `from` and nobody holds the lock.
   [[nodiscard]] bool TryChange(Word from, Word to) noexcept {
     // The acquire and the release pair with those of Lock and Unlock.
