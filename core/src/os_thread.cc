@@ -59,8 +59,9 @@ void OsThread::Retire(void* record) noexcept {
   SetCurrent(&thread);  // For destructors of locals that ask who they are.
   LocalTable::Destroy(thread.locals_);
   SetCurrent(nullptr);
-  BOBBIN_CHECK(thread.governing_ == nullptr && thread.shield_depth_ == 0,
-               "an OS thread exits inside a deadline scope or a shield");
+  BOBBIN_CHECK(thread.governing_ == nullptr && thread.shield_depth_ == 0 &&
+                   thread.context_values_ == nullptr,
+               "an OS thread exits inside a scope that it began");
   thread.ClearDescription();
   RecordPool& pool = Records(&Retire);
   SpinLockHolder hold(pool.lock);

@@ -32,6 +32,9 @@ void Task::RunBody() noexcept {
     exception = std::current_exception();
   }
   if (__builtin_expect(locals_ != nullptr, 0)) LocalTable::Destroy(locals_);
+  if (__builtin_expect(context_values_ != nullptr, 0)) {
+    ContextNode::Drop(std::exchange(context_values_, nullptr));
+  }
   BOBBIN_CHECK(governing_ == nullptr && shield_depth_ == 0 && no_suspend_depth_ == 0,
                "a virtual thread ends inside a scope that it began");
   ::new (static_cast<void*>(storage_)) Outcome{std::move(status), std::move(exception)};

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <bobbin/core/cancel.h>
+#include <bobbin/core/internal/context_node.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/core/internal/word_lock.h>
 #include <bobbin/core/status.h>
@@ -35,7 +36,10 @@ class WaitedTask final : public PoolTask {
     return status_;
   }
 
-  void Run() noexcept override { call_.run(call_.argument); }
+  void Run() noexcept override {
+    const ContextSwap context(context_);
+    call_.run(call_.argument);
+  }
   void Finish() noexcept override { End(); }
   void Discard(absl::Status reason) noexcept override {
     status_ = std::move(reason);
@@ -67,6 +71,7 @@ class WaitedTask final : public PoolTask {
   }
 
   const BlockingCall call_;
+  ContextNode* const context_ = ContextNode::OfCurrent();  // The caller's, who waits.
   Waiter self_;
   WordLock<uint32_t, 1> ending_{0};
   bool is_waiting_ = false;  // Guarded by the lock in ending_; so is self_'s ticket.
@@ -79,6 +84,7 @@ class SubmittedTask final : public PoolTask {
   explicit SubmittedTask(absl::AnyInvocable<void() &&> body) : body_(std::move(body)) {}
 
   void Run() noexcept override {
+    const ContextSwap context(context_.node());
     std::move(body_)();
     body_ = nullptr;  // What it captured ends before the pool counts it.
   }
@@ -87,6 +93,7 @@ class SubmittedTask final : public PoolTask {
 
  private:
   absl::AnyInvocable<void() &&> body_;
+  const SharedContext context_;  // The submitter's.
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ concept BodyCallable =
 
 class Body {
  public:
-  static constexpr size_t kInlineBytes = 64;
+  static constexpr size_t kInlineBytes = 56;
+  static constexpr size_t kInlineAlignment = alignof(void*);
   // Called with the stored bytes; leaves them free for other use, then runs the callable.
   using RunFunction = absl::Status (*)(void* stored);
 
@@ -52,7 +53,7 @@ class Body {
  private:
   template <typename Callable>
   static constexpr bool IsInline() {
-    return sizeof(Callable) <= kInlineBytes && alignof(Callable) <= alignof(std::max_align_t) &&
+    return sizeof(Callable) <= kInlineBytes && alignof(Callable) <= kInlineAlignment &&
            std::is_nothrow_move_constructible_v<Callable>;
   }
 

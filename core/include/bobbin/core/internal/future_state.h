@@ -49,6 +49,7 @@
 #include <bobbin/core/event.h>
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/capture_exception.h>
+#include <bobbin/core/internal/context_node.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/core/internal/word_lock.h>
 #include <bobbin/core/no_suspend.h>
@@ -284,6 +285,7 @@ class ChainedState final : public FutureState<U>, public Continuation {
     FutureResult<U> output{};
     if (exception == nullptr) {
       const NoSuspendScope scope;
+      const ContextSwap context(context_.node());
       exception = CaptureException([&] { Apply(std::move(input), output); });
       function_.reset();
     }
@@ -325,6 +327,7 @@ class ChainedState final : public FutureState<U>, public Continuation {
 
   FutureState<T>* source_;  // Guarded by this state's lock; null once it has run.
   std::optional<F> function_;
+  const SharedContext context_;  // Where the function was given.
 };
 
 }  // namespace bobbin::internal

@@ -22,6 +22,7 @@
 
 namespace bobbin::internal {
 
+class ContextNode;
 class LocalTable;
 
 class OsThread final : public Thread {
@@ -36,6 +37,7 @@ class OsThread final : public Thread {
   std::string_view name() const noexcept { return name_; }
   void* runtime() const noexcept { return runtime_; }
   LocalTable*& locals() noexcept { return locals_; }
+  ContextNode*& context() noexcept { return context_values_; }
 
   // Blocks until the wait has been ended; the governing deadline ends an interruptible one.
   void BlockUntilWoken() noexcept;
@@ -52,6 +54,7 @@ class OsThread final : public Thread {
   Atomic<uint32_t> signal_{0};
   void* runtime_ = nullptr;
   LocalTable* locals_ = nullptr;
+  ContextNode* context_values_ = nullptr;  // Owned by the scopes that stand.
   OsThread* next_free_ = nullptr;
   char name_[kNameBytes] = {};
 };

@@ -5,7 +5,7 @@
 //   line 1   Thread: what every switch and wake touches, also from another carrier
 //   line 2   identity, owner, and what it runs on
 //   line 3   before it starts: its body; while it runs: whom it waits for in the kernel; when it
-//            has ended: what it ended with
+//            has ended: what it ended with; and its context
 //
 // Blocks come from a TaskPool and their memory is never returned to the system while the runtime
 // lives, so that a late message can look at a block that has ended, find another ticket and do
@@ -36,6 +36,8 @@
 #include "absl/status/status.h"
 
 #include <bobbin/core/internal/body.h>
+#include <bobbin/core/internal/context_node.h>
+#include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/intrusive_list.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/internal/wait_queue.h>
@@ -74,8 +76,8 @@ class Task final : public Thread, public IntrusiveLink {
   Task() noexcept : Thread(Role::kVirtual, nullptr) {}
   ~Task() = default;  // What storage_ holds is ended by hand.
 
-  // Makes the block, which nobody else sees, ready for a new virtual thread. `name` is copied if it
-  // is not empty.
+  // Makes the block, which nobody else sees, ready for a new virtual thread, which inherits the
+  // caller's context. `name` is copied if it is not empty.
   void Prepare(uint64_t id, std::string_view name) {
     state_.Reset(Phase::kFresh);
     context_ = nullptr;
@@ -85,6 +87,10 @@ class Task final : public Thread, public IntrusiveLink {
     ending_.Reset(0);
     owner_ = nullptr;
     id_ = id;
+    Thread& starter = Current();
+    context_values_ = ContextNode::Share(__builtin_expect(starter.role() == Role::kVirtual, 1)
+                                             ? static_cast<Task&>(starter).context_values_
+                                             : ContextNode::OfCurrent());
     if (__builtin_expect(!name.empty(), 0)) SetName(name);
   }
 
@@ -104,6 +110,9 @@ class Task final : public Thread, public IntrusiveLink {
   TaskPool& pool() const noexcept;
   // REQUIRES: the task has started.
   LocalTable*& locals() noexcept { return locals_; }
+
+  // Its innermost context value, or null.
+  ContextNode*& context() noexcept { return context_values_; }
 
   // Who is asked to end a wait of kind kWaitingKernel; set for the length of that wait.
   void set_kernel_wait(KernelWait* wait) noexcept { kernel_wait_ = wait; }
@@ -166,9 +175,10 @@ class Task final : public Thread, public IntrusiveLink {
   };
   union {
     // Until it starts, the body; when it has ended, its Outcome.
-    alignas(std::max_align_t) std::byte storage_[Body::kInlineBytes];
+    alignas(Body::kInlineAlignment) std::byte storage_[Body::kInlineBytes];
     KernelWait* kernel_wait_;  // While it runs; see set_kernel_wait.
   };
+  ContextNode* context_values_ = nullptr;  // Owned until the body has ended.
 };
 
 #if !defined(__SANITIZE_THREAD__)
