@@ -29,8 +29,12 @@ Task& NewTask(const SpawnOptions& options) {
   return *task;
 }
 
+Task* TryNewTask(Runtime& runtime, const SpawnOptions& options) {
+  return runtime.core().NewTask(options.name);
+}
+
 Task& NewTask(Runtime& runtime, const SpawnOptions& options) {
-  Task* const task = runtime.core().NewTask(options.name);
+  Task* const task = TryNewTask(runtime, options);
   if (__builtin_expect(task == nullptr, 0)) {
     BOBBIN_CHECK(task != nullptr, MessageOf(TooManyVirtualThreads(runtime)));
   }

@@ -3,11 +3,14 @@
 #include <bobbin/sched/task_group.h>
 
 #include <cstdio>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/status.h>
 
 namespace bobbin {
 
@@ -16,12 +19,14 @@ using internal::Phase;
 using internal::SpinLockHolder;
 using internal::Task;
 using internal::Thread;
-using internal::Wake;
 using internal::Waiter;
+using internal::Wake;
 using internal::WakeList;
 
 TaskGroup::TaskGroup(TaskGroupOptions options)
-    : options_(options), runtime_(internal::CurrentRuntime()) {}
+    : options_(options), runtime_(internal::CurrentRuntime()) {
+  BOBBIN_CHECK(options_.live_max > 0, "a group without a place for a child");
+}
 
 TaskGroup::~TaskGroup() {
   Cancel();
@@ -34,34 +39,130 @@ void TaskGroup::Launch(Task& task, Placement placement) noexcept {
   {
     SpinLockHolder hold(lock_);
     children_.PushBack(task);
-    ++live_;
+    if (!is_limited()) ++live_;  // Else Admit has counted it.
     if (is_cancelled_) task.Cancel();
   }
   internal::Launch(runtime_, task, placement);
 }
 
+absl::Status TaskGroup::AdmitLimited(const SpawnOptions& options) {
+  absl::Status status = AwaitPlace();
+  if (!status.ok()) {
+    Outcome outcome{status, nullptr};
+    std::list<ChildFailure> report = Report(options.name, 0, outcome);
+    SpinLockHolder hold(lock_);
+    NoteFailure(outcome, report);
+  }
+  return status;
+}
+
+absl::Status TaskGroup::AwaitPlace() {
+  Thread& thread = internal::Current();
+  const bool is_child =
+      thread.role() == Role::kVirtual && static_cast<Task&>(thread).IsOwnedBy(*this);
+  {
+    SpinLockHolder hold(lock_);
+    if (live_ < options_.live_max || is_child) {
+      ++live_;
+      return absl::OkStatus();
+    }
+  }
+  Waiter self;
+  BOBBIN_RETURN_IF_ERROR(thread.StopStatus());
+  {
+    SpinLockHolder hold(lock_);
+    if (live_ < options_.live_max) {
+      ++live_;
+      return absl::OkStatus();
+    }
+    spawners_.PushBack(self);
+  }
+  // Whoever ends the wait by a notify has left its place to this thread.
+  const Wake wake = self.Park();
+  if (wake != Wake::kNotified) {
+    SpinLockHolder hold(lock_);
+    spawners_.Forget(self);
+  }
+  return Thread::StatusOf(wake);
+}
+
+absl::StatusOr<Task*> TaskGroup::TryNewChild(const SpawnOptions& options) {
+  if (is_limited()) {
+    SpinLockHolder hold(lock_);
+    if (live_ >= options_.live_max) {
+      return MakeStatus(absl::StatusCode::kResourceExhausted,
+                        "spawn: the group's limit of live children is reached");
+    }
+    ++live_;
+  }
+  if (Task* const task = internal::TryNewTask(runtime_, options)) return task;
+  if (is_limited()) {
+    WakeList woken;
+    {
+      SpinLockHolder hold(lock_);
+      GiveUpPlace(woken);
+    }
+    woken.Dispatch();
+  }
+  return internal::TooManyVirtualThreads(runtime_);
+}
+
+void TaskGroup::GiveUpPlace(WakeList& woken) noexcept {
+  --live_;
+  if (live_ < options_.live_max) {
+    if (Waiter* const spawner = spawners_.ClaimFront()) {
+      ++live_;
+      woken.Add(*spawner);
+    }
+  }
+  if (live_ == 0) {
+    if (Waiter* const waiter = waiter_.ClaimFront()) woken.Add(*waiter);
+  }
+}
+
 void TaskGroup::TaskEnded(Task& task, Outcome outcome) noexcept {
   const bool has_failed = outcome.has_failed();
-  if (has_failed && options_.on_failure == OnFailure::kLog) {
-    std::fprintf(stderr, "bobbin: virtual thread \"%.*s\" (id %llu) failed: %s\n",
-                 static_cast<int>(task.name().size()), task.name().data(),
-                 static_cast<unsigned long long>(task.id()), outcome.Describe().c_str());
-  }
+  std::list<ChildFailure> report;
+  if (has_failed) report = Report(task.name(), task.id(), outcome);
   WakeList woken;
   {
     SpinLockHolder hold(lock_);
     children_.Remove(task);
-    if (has_failed && options_.on_failure == OnFailure::kCancelOthers && !has_failed_) {
-      has_failed_ = true;
-      first_failure_ = std::move(outcome);
-      CancelChildren();
-    }
-    if (--live_ == 0) {
-      if (Waiter* const waiter = waiter_.ClaimFront()) woken.Add(*waiter);
-    }
+    if (has_failed) NoteFailure(outcome, report);
+    GiveUpPlace(woken);
   }
   // The group may be gone once its owner runs.
   woken.Dispatch();
+}
+
+std::list<ChildFailure> TaskGroup::Report(std::string_view name, uint64_t id,
+                                          const Outcome& outcome) const {
+  std::list<ChildFailure> report;
+  if (options_.on_failure == OnFailure::kCollect) {
+    report.push_back({std::string(name), id, outcome.status, outcome.exception});
+  } else if (options_.on_failure == OnFailure::kLog) {
+    std::fprintf(stderr, "bobbin: virtual thread \"%.*s\" (id %llu) failed: %s\n",
+                 static_cast<int>(name.size()), name.data(), static_cast<unsigned long long>(id),
+                 outcome.Describe().c_str());
+  }
+  return report;
+}
+
+void TaskGroup::NoteFailure(Outcome& outcome, std::list<ChildFailure>& report) noexcept {
+  failures_.splice(failures_.end(), report);
+  if (options_.on_failure == OnFailure::kLog || has_failed_) return;
+  has_failed_ = true;
+  first_failure_ = std::move(outcome);
+  if (options_.on_failure == OnFailure::kCancelOthers) CancelChildren();
+}
+
+std::vector<ChildFailure> TaskGroup::TakeFailures() {
+  std::list<ChildFailure> taken;
+  {
+    SpinLockHolder hold(lock_);
+    taken.swap(failures_);
+  }
+  return {std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())};
 }
 
 void TaskGroup::CancelChildren() noexcept {

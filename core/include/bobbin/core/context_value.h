@@ -45,9 +45,7 @@ class ContextValue {
 
   // The value in force for the calling thread, or null. It is good until the innermost scope that
   // sets it ends, or the body that has inherited it.
-  const T* Get() const noexcept {
-    return static_cast<const T*>(internal::ContextNode::Find(this));
-  }
+  const T* Get() const noexcept { return static_cast<const T*>(internal::ContextNode::Find(this)); }
 };
 
 // Sets a value for the calling thread, and for what it starts, until the scope ends.

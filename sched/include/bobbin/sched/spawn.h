@@ -59,6 +59,7 @@ Runtime& CurrentRuntime();
 // A block prepared for a new virtual thread of the calling thread's runtime, or of `runtime`; null,
 // or an abort, at the limit.
 Task* TryNewTask(const SpawnOptions& options);
+Task* TryNewTask(Runtime& runtime, const SpawnOptions& options);
 Task& NewTask(const SpawnOptions& options);
 Task& NewTask(Runtime& runtime, const SpawnOptions& options);
 // Makes it runnable. The body has been built.

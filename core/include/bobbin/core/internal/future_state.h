@@ -103,6 +103,12 @@ void MoveResult(absl::StatusOr<T>&& from, absl::StatusOr<T>& to) noexcept {
   }
 }
 
+inline const absl::Status& StatusOf(const absl::Status& result) noexcept { return result; }
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) noexcept {
+  return result.status();
+}
+
 // Calls `function`; returns nothing as OK.
 template <typename F, typename... Arguments>
 auto CallForResult(F&& function, Arguments&&... arguments)

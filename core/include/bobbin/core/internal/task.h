@@ -103,6 +103,10 @@ class Task final : public Thread, public IntrusiveLink {
     ending_.Reset(kOwned);
   }
 
+  bool IsOwnedBy(const TaskOwner& owner) const noexcept {
+    return (ending_.Load() & kOwned) != 0 && owner_ == &owner;
+  }
+
   uint64_t id() const noexcept { return id_; }
   std::string_view name() const noexcept {
     return name_ == nullptr ? std::string_view() : std::string_view(name_);
@@ -161,8 +165,8 @@ class Task final : public Thread, public IntrusiveLink {
     return taken;
   }
 
-  Stack stack_;  // What it runs on, once it has started.
-  WordLock<uint32_t, 1> ending_{0};     // See above.
+  Stack stack_;                      // What it runs on, once it has started.
+  WordLock<uint32_t, 1> ending_{0};  // See above.
   uint64_t id_ = 0;
   char* name_ = nullptr;
   union {
