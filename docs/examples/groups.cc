@@ -62,13 +62,43 @@ absl::Status WarnEach(std::span<const std::string> users, absl::Status (*warn)(s
 }
 // [/each]
 
+// [results]
+absl::StatusOr<Quote> Spread(Venue& left, Venue& right) {
+  bobbin::TaskGroup group;
+  bobbin::Future<Quote> low = group.Async([&] { return left.Ask(); });
+  bobbin::Future<Quote> high = group.Async([&] { return right.Ask(); });
+  BOBBIN_RETURN_IF_ERROR(group.Wait());  // A failure of one has cancelled the other.
+  return *high.Get() - *low.Get();       // Both are there.
+}
+// [/results]
+
+// [bounded]
+absl::Status AskEach(std::span<Venue> venues, std::vector<bobbin::ChildFailure>& failures) {
+  bobbin::TaskGroup group({.on_failure = bobbin::OnFailure::kCollect, .live_max = 2});
+  for (Venue& venue : venues) {
+    group.Spawn([&venue] { return venue.Ask().status(); });  // Waits while two are asking.
+  }
+  const absl::Status first = group.Wait();
+  failures = group.TakeFailures();
+  return first;
+}
+// [/bounded]
+
 absl::Status Main() {
   std::vector<Venue> venues = {{1ms, 107}, {3ms, 101}, {2ms, 104}};
   BOBBIN_ASSIGN_OR_RETURN(const Quote best, BestQuote(venues));
   fmt::print("best: {}\n", best);
   if (best != 101) return absl::InternalError("101 is the best");
 
+  BOBBIN_ASSIGN_OR_RETURN(const Quote spread, Spread(venues[1], venues[0]));
+  if (spread != 6) return absl::InternalError("from 101 to 107");
+
   venues.push_back({1ms, absl::UnavailableError("venue 3: closed today")});
+  std::vector<bobbin::ChildFailure> failures;
+  if (AskEach(venues, failures).ok() || failures.size() != 1) {
+    return absl::InternalError("one venue is closed");
+  }
+
   venues.push_back({1h, 1});
   const absl::Status failed = BestQuote(venues).status();
   fmt::print("{}\n", failed.ToString());

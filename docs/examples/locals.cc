@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locals: a value for each virtual thread, and a stretch in which none may be switched.
+// Locals: a value for each virtual thread, one that they inherit, and a stretch in which none may
+// be switched.
 
 #include <string>
 #include <string_view>
@@ -9,9 +10,11 @@
 #include "absl/status/status.h"
 #include "fmt/format.h"
 
+#include <bobbin/core/context_value.h>
 #include <bobbin/core/local.h>
 #include <bobbin/core/no_suspend.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
@@ -29,6 +32,21 @@ void Handle(std::string name) {
   Log("still the same one");
 }
 // [/local]
+
+// [context]
+constinit const bobbin::ContextValue<std::string> trace_id;  // What it was called for.
+
+std::string TraceOfHere() { return trace_id.Get() == nullptr ? "none" : *trace_id.Get(); }
+
+absl::Status Serve(std::string id) {
+  const bobbin::ContextScope scope(trace_id, std::move(id));
+  bobbin::TaskGroup group;
+  group.Spawn([] { fmt::print("[{}] a child\n", TraceOfHere()); });
+  group.Spawn(
+      [] { return bobbin::RunBlocking([] { fmt::print("[{}] a file\n", TraceOfHere()); }); });
+  return group.Wait();
+}
+// [/context]
 
 // A C library that answers errors by a variable of the OS thread.
 thread_local int library_error = 0;
@@ -53,6 +71,8 @@ absl::Status Main() {
     });
   }
   BOBBIN_RETURN_IF_ERROR(group.Wait());
+  BOBBIN_RETURN_IF_ERROR(Serve("4711"));
+  if (TraceOfHere() != "none") return absl::InternalError("the scope has ended");
   return CallLibrary() == 7 ? absl::OkStatus() : absl::InternalError("not 7");
 }
 
