@@ -176,6 +176,15 @@ BOBBIN_TEST(TaskGroupTest, CancelRacesWithTheEndOfTheChildren) {
   }
 }
 
+BOBBIN_TEST(TaskGroupTest, BodiesAreMovedNotCopied) {
+  std::atomic<int> sum{0};
+  TaskGroup group({.live_max = 2});
+  group.Spawn([&sum, value = std::make_unique<int>(1)] { sum += *value; });
+  group.Spawn({.name = "named"}, [&sum, value = std::make_unique<int>(2)] { sum += *value; });
+  ASSERT_OK(group.Wait());
+  EXPECT_EQ(sum, 3);
+}
+
 // --- Policies.
 
 BOBBIN_TEST(TaskGroupTest, AGroupThatCollectsGoesOnAndKeepsEveryFailure) {

@@ -101,7 +101,8 @@ class TaskGroup final : private internal::TaskOwner {
   // cancelled.
   template <internal::BodyCallable F>
   void Spawn(const SpawnOptions& options, F&& body) {
-    if (Admit(options).ok()) Start(internal::NewTask(runtime_, options), options, body);
+    if (!Admit(options).ok()) return;
+    Start(internal::NewTask(runtime_, options), options, std::forward<F>(body));
   }
   template <internal::BodyCallable F>
   void Spawn(F&& body) {
