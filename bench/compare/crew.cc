@@ -30,7 +30,7 @@ constexpr size_t kThreadNameBytes = 15;
 class VirtualCrew final : public Crew {
  public:
   explicit VirtualCrew(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
-  ~VirtualCrew() override { runtime_->AwaitIdle(); }
+  ~VirtualCrew() override { static_cast<void>(runtime_->AwaitIdle()); }
 
   absl::Status Start(std::string_view name, Body body) override {
     const SpawnOptions options{.name = name, .placement = Placement::kSpread};
@@ -46,7 +46,7 @@ class VirtualCrew final : public Crew {
     return absl::OkStatus();
   }
 
-  void Join() override { runtime_->AwaitIdle(); }
+  void Join() override { static_cast<void>(runtime_->AwaitIdle()); }
 
  private:
   std::unique_ptr<Runtime> runtime_;

@@ -49,6 +49,9 @@ class SqliteConnection {
   SqliteConnection(const SqliteConnection&) = delete;
   SqliteConnection& operator=(const SqliteConnection&) = delete;
 
+  // Whether there is something to close. REQUIRES: nobody uses it.
+  bool is_open() const { return database_ != nullptr; }
+
  private:
   friend class SqliteLeases;
   friend class SqliteSession;

@@ -108,6 +108,8 @@ absl::Status SqliteCore::Close() {
 
 absl::Status SqliteCore::CloseAll(SqliteLeases& leases) {
   for (size_t i = 0; i < leases.size(); ++i) {
+    // What was never opened needs no thread: who gave up waiting for one need not wait here.
+    if (!leases.connection(i).is_open()) continue;
     BOBBIN_RETURN_IF_ERROR(RunAlways(leases.connection(i), [](SqliteSession& session) {
       session.Close();
       return absl::OkStatus();

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/thread.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/runtime.h>
 
@@ -36,7 +38,9 @@ Runtime::~Runtime() {
   if (core_->has_abandoned_carriers()) static_cast<void>(core_.release());
 }
 
-void Runtime::AwaitIdle() { core_->AwaitIdle(); }
+absl::Status Runtime::AwaitIdle() {
+  return core_->AwaitIdle() ? absl::OkStatus() : internal::Current().StopStatus();
+}
 absl::Status Runtime::Shutdown() { return core_->Shutdown(); }
 int Runtime::carriers() const { return core_->carrier_count(); }
 std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
@@ -50,7 +54,7 @@ int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
   if (status.ok()) {
     VirtualThread first = (*runtime)->Spawn({.name = "main"}, std::move(main));
     status = first.Join();
-    if (status.ok()) (*runtime)->AwaitIdle();
+    if (status.ok()) status = (*runtime)->AwaitIdle();
     status.Update((*runtime)->Shutdown());
   }
   if (status.ok()) return 0;

@@ -158,6 +158,10 @@ bool RuntimeCore::AwaitIdle() {
   bool is_idle = false;
   while (!is_idle) {
     Waiter self;
+    if (self.thread().ShouldStop()) {
+      is_idle = Live() == 0;
+      break;
+    }
     {
       SpinLockHolder hold(idle_lock_);
       idle_waiters_.PushBack(self);

@@ -21,12 +21,14 @@ using internal::Waiter;
 absl::Status SleepUntil(Deadline time) {
   Waiter self;
   Thread& thread = self.thread();
-  if (thread.ShouldStop()) return thread.StopStatus();
+  TimerNode* const outer = thread.governing();
   const int64_t now = MonotonicNow().time_since_epoch().count();
+  // A scope in which nobody has waited yet has not noticed its end.
+  if (outer != nullptr && outer->deadline <= now) outer->has_expired = true;
+  if (thread.ShouldStop()) return thread.StopStatus();
   if (time.nanoseconds() <= now) return absl::OkStatus();
 
   // Sleeping is waiting for nobody, with the time as the deadline - unless a scope's comes first.
-  TimerNode* const outer = thread.governing();
   TimerNode node(thread, time.nanoseconds());
   node.is_precise = node.deadline - now < internal::kPreciseSleepNanoseconds;
   const bool is_first = outer == nullptr || node.deadline < outer->deadline;

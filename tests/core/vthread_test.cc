@@ -306,7 +306,7 @@ TEST(VirtualThreadDeathTest, JoiningItselfAborts) {
           return self.Join();
         });
         go.Set();
-        runtime.AwaitIdle();
+        static_cast<void>(runtime.AwaitIdle());
       },
       "a virtual thread cannot join itself");
 }
@@ -336,7 +336,7 @@ TEST(VirtualThreadDeathTest, AnExceptionOutOfADetachedThreadEndsTheProcess) {
       {
         Runtime runtime({.carriers = 1});
         runtime.Spawn([] { throw std::runtime_error("nobody hears this"); }).Detach();
-        runtime.AwaitIdle();
+        static_cast<void>(runtime.AwaitIdle());
       },
       "nobody hears this");
 }

@@ -98,7 +98,7 @@ TEST(RuntimeTest, OneAfterAnotherWithChangingNumbersOfCarriers) {
     for (int i = 0; i < 10; ++i) threads.push_back(runtime.Spawn([&ran] { ran.fetch_add(1); }));
     for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
     ASSERT_EQ(ran.load(), 10);
-    runtime.AwaitIdle();
+    EXPECT_OK(runtime.AwaitIdle());
     ASSERT_EQ(runtime.Statistics().live(), 0u);
   }
 }

@@ -63,7 +63,7 @@ void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& bo
              ", BOBBIN_TEST_SEED=" + std::to_string(Seed()) + "\n" + runtime.DumpText();
     });
     body(runtime);
-    runtime.AwaitIdle();
+    EXPECT_OK(runtime.AwaitIdle());
     ExpectNothingLeft(runtime);
     EXPECT_OK(runtime.Shutdown());
   }

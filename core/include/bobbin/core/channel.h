@@ -50,6 +50,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/core/cancel.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/channel_core.h>
 #include <bobbin/core/internal/current.h>
@@ -172,7 +173,9 @@ class Receiver<T>::Iterator {
   Iterator& operator++() {
     // Nothing is held while waiting for the next.
     value_.reset();
-    if (internal::Current().ShouldStop()) return *this;
+    // Who has a deadline looks at the clock, for a loop that never waits would not hear of it.
+    internal::Thread& self = internal::Current();
+    if (self.ShouldStop() || (self.governing() != nullptr && !CheckStop().ok())) return *this;
     absl::StatusOr<T> received = receiver_->Receive();
     if (received.ok()) value_.emplace(*std::move(received));
     return *this;

@@ -8,8 +8,9 @@
 //   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads
 //                 (not from virtual threads of the same runtime). Statistics, MeasureStacks,
 //                 DumpText: any thread.
-//   Suspends      Shutdown and the destructor block until the carriers have ended.
-//   Cancellation  Shutdown cancels every virtual thread that is left.
+//   Suspends      AwaitIdle. Shutdown and the destructor block until the carriers have ended.
+//   Cancellation  AwaitIdle returns CANCELLED or DEADLINE_EXCEEDED. Shutdown cancels every virtual
+//                 thread that is left; it and the destructor ignore their caller's.
 //   Errors        Create returns why the poller could not start. The constructor aborts there.
 //   Cost          A runtime is a handful of OS threads: one a carrier, and a monitor that sleeps
 //                 while the carriers do.
@@ -86,8 +87,8 @@ class Runtime {
     return Spawn(SpawnOptions{}, std::forward<F>(body));
   }
 
-  // Waits until no virtual thread is left.
-  void AwaitIdle();
+  // Waits until no virtual thread is left, or until a deadline or a request to stop.
+  absl::Status AwaitIdle();
 
   // Cancels every virtual thread, waits for their end within the budget and stops the carriers. OK
   // when nothing was left; DEADLINE_EXCEEDED, naming who would not end, otherwise: their carriers

@@ -6,7 +6,8 @@
 //                 slice).
 //   Suspends      yes.
 //   Cancellation  SleepFor and SleepUntil return CANCELLED, or DEADLINE_EXCEEDED when a scope's
-//                 deadline comes first. Yield ignores both.
+//                 deadline comes first; also where there is no time left to sleep. Yield ignores
+//                 both.
 //   Order         Never early. Sleeps of 10 ms and more end within a tick (about 1 ms) of their
 //                 time, shorter ones within the time it takes to wake.
 //   Cost          A sleep: a timer (some 30 ns) and a park. Yield: one switch.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The waits of io, one by one, as docs/waits.md lists them.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+#include <bobbin/core/status.h>
+#include <bobbin/io/tcp.h>
+#include <bobbin/sched/runtime.h>
+
+#include "tests/io/io_test.h"
+#include "tests/support/wait_walk.h"
+
+namespace bobbin::test {
+namespace {
+
+// A stream and the other end of it, which the test holds by its descriptor.
+class Line {
+ public:
+  Line() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    own_ = fds[0];
+    peer_ = fds[1];
+    stream = io::TcpStream::Adopt(own_);
+  }
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  ~Line() { ::close(peer_); }
+
+  // Until the kernel takes no more.
+  void Fill() {
+    std::array<std::byte, 4096> bytes{};
+    while (::send(own_, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  // Takes all that is there.
+  void Drain() {
+    std::array<std::byte, 4096> bytes;
+    while (::recv(peer_, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  void SendFromPeer(size_t count) {
+    const std::array<std::byte, 16> bytes{};
+    EXPECT_EQ(::send(peer_, bytes.data(), count, 0), static_cast<ssize_t>(count));
+  }
+
+  io::TcpStream stream;
+
+ private:
+  int own_;
+  int peer_;
+};
+
+WaitStage Reading(size_t count, absl::Status (*wait)(io::TcpStream&, std::span<std::byte>)) {
+  auto line = std::make_shared<Line>();
+  return {.wait =
+              [line, count, wait] {
+                std::array<std::byte, 16> buffer;
+                return wait(line->stream, std::span(buffer).first(count));
+              },
+          .satisfy = [line, count] { line->SendFromPeer(count); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
+WaitStage Writing(absl::Status (*wait)(io::TcpStream&, std::span<const std::byte>)) {
+  auto line = std::make_shared<Line>();
+  line->Fill();
+  return {.wait =
+              [line, wait] {
+                const std::array<std::byte, 1> bytes{};
+                return wait(line->stream, bytes);
+              },
+          .satisfy = [line] { line->Drain(); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
+WaitStage Accepting(Runtime&) {
+  struct Open {
+    io::TcpListener listener = io::TcpListener::Bind("127.0.0.1:0").value();
+    io::TcpStream client;
+  };
+  auto all = std::make_shared<Open>();
+  return {
+      .wait = [all] { return all->listener.Accept().status(); },
+      .satisfy =
+          [all] { all->client = io::TcpStream::Connect(all->listener.local_address()).value(); },
+      .sight_on_os_threads = Sight::kBlurred};
+}
+
+// A listener whose queue is full: the kernel drops what a further client sends, and the client
+// tries again after a second.
+WaitStage Connecting(Runtime&) {
+  struct Full {
+    io::TcpListener listener = io::TcpListener::Bind("127.0.0.1:0", {.backlog = 0}).value();
+    io::TcpStream first = io::TcpStream::Connect(listener.local_address()).value();
+    io::TcpStream accepted;
+  };
+  auto all = std::make_shared<Full>();
+  return {.wait = [all] { return io::TcpStream::Connect(all->listener.local_address()).status(); },
+          .satisfy = [all] { all->accepted = all->listener.Accept().value(); },
+          .sight_on_os_threads = Sight::kBlurred,
+          .pace = Pace::kSlow};
+}
+
+const WaitStages& Stages() {
+  static const WaitStages stages = {
+      {"TcpStream::Connect", Connecting},
+      {"TcpStream::Read",
+       [](Runtime&) {
+         return Reading(1, [](io::TcpStream& stream, std::span<std::byte> buffer) {
+           return stream.Read(buffer).status();
+         });
+       }},
+      {"TcpStream::ReadExact",
+       [](Runtime&) {
+         return Reading(2, [](io::TcpStream& stream, std::span<std::byte> buffer) {
+           return stream.ReadExact(buffer);
+         });
+       }},
+      {"TcpStream::Write",
+       [](Runtime&) {
+         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
+           return stream.Write(bytes).status();
+         });
+       }},
+      {"TcpStream::WriteAll",
+       [](Runtime&) {
+         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
+           return stream.WriteAll(bytes);
+         });
+       }},
+      {"TcpListener::Accept", Accepting},
+  };
+  return stages;
+}
+
+BOBBIN_IO_FOREIGN_TEST(IoWaitsTest, EachWaitAnswersAsTheTableSays) {
+  WalkWaits("io", Stages(), runtime());
+}
+
+}  // namespace
+}  // namespace bobbin::test

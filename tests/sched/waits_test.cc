@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The waits of sched, one by one, as docs/waits.md lists them.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include <bobbin/core/cancel.h>
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/event.h>
+#include <bobbin/core/vthread.h>
+#include <bobbin/sched/platform_pool.h>
+#include <bobbin/sched/run_blocking.h>
+#include <bobbin/sched/runtime.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/task_group.h>
+
+#include "tests/support/bobbin_test.h"
+#include "tests/support/thread_probe.h"
+#include "tests/support/wait_walk.h"
+
+namespace bobbin::test {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+WaitStage Sleeping(absl::Status (*wait)(std::chrono::nanoseconds)) {
+  auto is_over = std::make_shared<std::atomic<bool>>(false);
+  return {.wait = [wait, is_over] { return wait(hours(*is_over ? 0 : 1)); },
+          .satisfy = [is_over] { *is_over = true; },
+          .wait_shortly = [wait] { return wait(milliseconds(2)); }};
+}
+
+WaitStage Yielding(Runtime&) {
+  const auto yield = [] {
+    Yield();
+    return absl::OkStatus();
+  };
+  return {.wait = yield, .satisfy = nullptr, .wait_shortly = yield};
+}
+
+// A child that ends when the event is set, or when it is asked to.
+WaitStage AwaitingChildren(Runtime&) {
+  auto go = std::make_shared<Event>();
+  return {.wait = [go]() -> absl::Status {
+            TaskGroup group;
+            if (!go->IsSet()) group.Spawn([go] { return go->Wait(); });
+            absl::Status waited = group.Wait();
+            EXPECT_EQ(group.live(), 0u);
+            return waited;
+          },
+          .satisfy = [go] { go->Set(); },
+          .waiters = Waiters::kOfRuntime};
+}
+
+// A child that ends when the event is set, and not before, whoever asks.
+WaitStage DestroyingAGroup(Runtime&) {
+  auto go = std::make_shared<Event>();
+  return {.wait =
+              [go] {
+                TaskGroup group;
+                group.Spawn([go] {
+                  const CancelShield shield;
+                  return go->Wait();
+                });
+                return absl::OkStatus();
+              },
+          .satisfy = [go] { go->Set(); },
+          .waiters = Waiters::kOfRuntime};
+}
+
+// A pool of one thread, which may be busy until the event is set.
+struct SmallPool {
+  void Occupy() {
+    EXPECT_OK(pool->Submit([this] { EXPECT_OK(go.Wait()); }));
+    AwaitTrue([this] { return pool->Statistics().active == 1; });
+  }
+  Event go;
+  std::unique_ptr<PlatformPool> pool =
+      std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "small", .threads = 1});
+};
+
+WaitStage QueuedInAPool(Runtime&) {
+  auto all = std::make_shared<SmallPool>();
+  all->Occupy();
+  return {.wait = [all] { return all->pool->RunBlocking([all] { EXPECT_TRUE(all->go.IsSet()); }); },
+          .satisfy = [all] { all->go.Set(); }};
+}
+
+// A body that runs until the event is set. If the thread's time was up before it ran, it is as if
+// it had not been called.
+template <typename Call>
+WaitStage Running(Waiters waiters, Call call) {
+  struct Body {
+    Event go;
+    std::atomic<bool> has_begun{false};
+  };
+  auto body = std::make_shared<Body>();
+  return {.wait = [body, call]() -> absl::Status {
+            absl::Status status = call([body] {
+              body->has_begun = true;
+              return body->go.Wait();
+            });
+            const bool is_too_late = !body->go.IsSet() && !body->has_begun;
+            return is_too_late ? absl::OkStatus() : status;
+          },
+          .satisfy = [body] { body->go.Set(); },
+          .waiters = waiters,
+          .begins = Begins::kUnlessStopped,
+          .has_begun = [body] { return body->has_begun.load(); }};
+}
+
+WaitStage RunningInAPool(Runtime&) {
+  auto all = std::make_shared<SmallPool>();
+  return Running(Waiters::kAll, [all](auto body) { return all->pool->RunBlocking(body); });
+}
+
+// All threads of the default pool are busy.
+WaitStage QueuedInTheDefaultPool(Runtime& runtime) {
+  struct Busy {
+    Event go;
+    ThreadProbe probes[PlatformPoolOptions{}.threads];
+    std::vector<VirtualThread> threads;
+  };
+  auto all = std::make_shared<Busy>();
+  for (ThreadProbe& probe : all->probes) {
+    all->threads.push_back(runtime.Spawn([&probe, all = all.get()] {
+      return RunBlocking([&probe, all] {
+        probe.Attach();
+        return all->go.Wait();
+      });
+    }));
+    probe.AwaitParked();
+  }
+  return {.wait = [all] { return RunBlocking([all] { EXPECT_TRUE(all->go.IsSet()); }); },
+          .satisfy =
+              [all] {
+                all->go.Set();
+                for (VirtualThread& thread : all->threads) EXPECT_OK(thread.Join());
+              },
+          .waiters = Waiters::kVirtual};
+}
+
+WaitStage RunningInTheDefaultPool(Runtime&) {
+  return Running(Waiters::kVirtual, [](auto body) { return RunBlocking(body); });
+}
+
+WaitStage ShuttingAPoolDown(Runtime&) {
+  auto all = std::make_shared<SmallPool>();
+  all->Occupy();
+  return {.wait = [all] { return all->pool->Shutdown(); }, .satisfy = [all] { all->go.Set(); }};
+}
+
+WaitStage DestroyingAPool(Runtime&) {
+  auto all = std::make_shared<SmallPool>();
+  all->Occupy();
+  return {.wait =
+              [all] {
+                all->pool.reset();
+                return absl::OkStatus();
+              },
+          .satisfy = [all] { all->go.Set(); }};
+}
+
+// A runtime of its own, with a thread that ends when the event is set, and not before.
+struct OtherRuntime {
+  OtherRuntime() {
+    runtime
+        ->Spawn({.name = "stubborn"},
+                [this] {
+                  const CancelShield shield;
+                  return go.Wait();
+                })
+        .Detach();
+  }
+  Event go;
+  std::unique_ptr<Runtime> runtime = std::make_unique<Runtime>(RuntimeOptions{.carriers = 1});
+};
+
+WaitStage OfAnotherRuntime(Waiters waiters, absl::Status (*wait)(std::unique_ptr<Runtime>&)) {
+  auto all = std::make_shared<OtherRuntime>();
+  return {.wait = [all, wait] { return wait(all->runtime); },
+          .satisfy = [all] { all->go.Set(); },
+          .waiters = waiters,
+          .is_satisfied = [all] { return all->runtime->Statistics().live() == 0; }};
+}
+
+const WaitStages& Stages() {
+  static const WaitStages stages = {
+      {"SleepFor",
+       [](Runtime&) {
+         return Sleeping([](std::chrono::nanoseconds delay) { return SleepFor(delay); });
+       }},
+      {"SleepUntil",
+       [](Runtime&) {
+         return Sleeping(
+             [](std::chrono::nanoseconds delay) { return SleepUntil(Deadline::After(delay)); });
+       }},
+      {"Yield", Yielding},
+      {"TaskGroup::Wait", AwaitingChildren},
+      {"TaskGroup::~TaskGroup", DestroyingAGroup},
+      {"RunBlocking", QueuedInTheDefaultPool},
+      {"RunBlocking, running", RunningInTheDefaultPool},
+      {"PlatformPool::RunBlocking", QueuedInAPool},
+      {"PlatformPool::RunBlocking, running", RunningInAPool},
+      {"PlatformPool::Shutdown", ShuttingAPoolDown},
+      {"PlatformPool::~PlatformPool", DestroyingAPool},
+      {"Runtime::AwaitIdle",
+       [](Runtime&) {
+         return OfAnotherRuntime(
+             Waiters::kAll, [](std::unique_ptr<Runtime>& runtime) { return runtime->AwaitIdle(); });
+       }},
+      {"Runtime::Shutdown",
+       [](Runtime&) {
+         return OfAnotherRuntime(Waiters::kOsThreads, [](std::unique_ptr<Runtime>& runtime) {
+           return runtime->Shutdown();
+         });
+       }},
+      {"Runtime::~Runtime",
+       [](Runtime&) {
+         return OfAnotherRuntime(Waiters::kOsThreads, [](std::unique_ptr<Runtime>& runtime) {
+           runtime.reset();
+           return absl::OkStatus();
+         });
+       }},
+  };
+  return stages;
+}
+
+BOBBIN_FOREIGN_TEST(SchedWaitsTest, EachWaitAnswersAsTheTableSays) {
+  WalkWaits("sched", Stages(), runtime());
+}
+
+}  // namespace
+}  // namespace bobbin::test
