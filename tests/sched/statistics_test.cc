@@ -169,7 +169,7 @@ BOBBIN_FOREIGN_TEST(RuntimeStatisticsTest, NoGaugeDriftsWhateverHappens) {
     if (seeds.OneIn(4)) thread.Cancel();
     std::move(thread).Detach();
   }
-  runtime().AwaitIdle();
+  EXPECT_OK(runtime().AwaitIdle());
   is_over.store(true);
   watchers.Join();
   AwaitTrue([&] { return GaugesOf(runtime().Statistics()) == 0; });

@@ -59,7 +59,7 @@ class Crew {
       os_threads_.Start(std::forward<F>(body));
     } else if (kind == Kind::kPlatform) {
       vthreads_.push_back(runtime_.Spawn(
-          [body = std::decay_t<F>(std::forward<F>(body))] { return RunBlocking(body); }));
+          [body = std::decay_t<F>(std::forward<F>(body))]() mutable { return RunBlocking(body); }));
     } else {
       vthreads_.push_back(runtime_.Spawn({.placement = Placement::kSpread}, std::forward<F>(body)));
     }
