@@ -13,9 +13,11 @@
 #include <bobbin/core/channel.h>
 #include <bobbin/core/condition.h>
 #include <bobbin/core/event.h>
+#include <bobbin/core/future.h>
 #include <bobbin/core/guarded.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/once.h>
+#include <bobbin/core/select.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/shared_mutex.h>
 #include <bobbin/core/status.h>
@@ -77,18 +79,18 @@ struct FullChannel {
   ChannelEnds<int> ends = MakeChannel<int>();
 };
 
-std::function<WaitStage(Runtime&)> OnHeldNumber(absl::Status (*wait)(Guarded<int>&)) {
+std::function<WaitStage(Runtime&)> AtHeldNumber(absl::Status (*wait)(Guarded<int>&)) {
   return With<HeldNumber>([](HeldNumber&) {}, [wait](HeldNumber& all) { return wait(all.number); },
                           [](HeldNumber& all) { all.held.reset(); });
 }
 
-std::function<WaitStage(Runtime&)> OnNumber(absl::Status (*wait)(Guarded<int>&)) {
+std::function<WaitStage(Runtime&)> AtNumber(absl::Status (*wait)(Guarded<int>&)) {
   return With<Guarded<int>>(
       [](Guarded<int>&) {}, wait,
       [](Guarded<int>& number) { number.With([](int& value) { value = 1; }); });
 }
 
-std::function<WaitStage(Runtime&)> OnMailbox(absl::Status (*wait)(Mailbox&)) {
+std::function<WaitStage(Runtime&)> AtMailbox(absl::Status (*wait)(Mailbox&)) {
   return With<Mailbox>([](Mailbox&) {},
                        [wait](Mailbox& mailbox) -> absl::Status {
                          const MutexLock lock(mailbox.mutex);
@@ -107,22 +109,22 @@ struct NoPermits {
   Semaphore slots{0};
 };
 
-std::function<WaitStage(Runtime&)> OnSemaphore(absl::Status (*wait)(Semaphore&)) {
+std::function<WaitStage(Runtime&)> AtSemaphore(absl::Status (*wait)(Semaphore&)) {
   return With<NoPermits>([](NoPermits&) {}, [wait](NoPermits& all) { return wait(all.slots); },
                          [](NoPermits& all) { all.slots.Release(); });
 }
 
-std::function<WaitStage(Runtime&)> OnEvent(absl::Status (*wait)(Event&)) {
+std::function<WaitStage(Runtime&)> AtEvent(absl::Status (*wait)(Event&)) {
   return With<Event>([](Event&) {}, wait, [](Event& event) { event.Set(); });
 }
 
-std::function<WaitStage(Runtime&)> OnWaitGroup(absl::Status (*wait)(WaitGroup&)) {
+std::function<WaitStage(Runtime&)> AtWaitGroup(absl::Status (*wait)(WaitGroup&)) {
   return With<WaitGroup>([](WaitGroup& group) { group.Add(); }, wait,
                          [](WaitGroup& group) { group.Done(); });
 }
 
 // Whoever has left is no party any more.
-std::function<WaitStage(Runtime&)> OnBarrier(absl::Status (*wait)(Barrier<>&)) {
+std::function<WaitStage(Runtime&)> AtBarrier(absl::Status (*wait)(Barrier<>&)) {
   return [wait](Runtime&) -> WaitStage {
     auto barrier = std::make_shared<Barrier<>>(2);
     return {.wait = [barrier, wait] { return wait(*barrier); },
@@ -172,6 +174,23 @@ WaitStage Receiving(absl::Status (*wait)(const Receiver<int>&)) {
   auto ends = std::make_shared<ChannelEnds<int>>(MakeChannel<int>({.capacity = 1}));
   return {.wait = [ends, wait] { return wait(ends->receiver); },
           .satisfy = [ends] { EXPECT_OK(ends->sender.Send(1)); }};
+}
+
+// A future whose promise the test's thread keeps.
+std::function<WaitStage(Runtime&)> AtFuture(absl::Status (*wait)(Future<int>&)) {
+  struct Pending {
+    PromiseEnds<int> pair = MakePromise<int>();
+  };
+  return [wait](Runtime&) -> WaitStage {
+    auto all = std::make_shared<Pending>();
+    return {.wait = [all, wait] { return wait(all->pair.future); },
+            .satisfy = [all] { all->pair.promise.Set(1); }};
+  };
+}
+
+absl::Status SelectFrom(Event& event) {
+  auto [sender, receiver] = MakeChannel<int>();
+  return Select(OnEvent(event, [] {}), OnReceive(receiver, [](int) { ADD_FAILURE(); }));
 }
 
 // A virtual thread that ends when the event is set, and not before, whoever asks.
@@ -236,42 +255,42 @@ const WaitStages& Stages() {
       {"SharedMutex::LockSharedUntil",
        Locked<SharedMutex>([](SharedMutex& mutex) { return mutex.LockSharedUntil(kNever); },
                            [](SharedMutex& mutex) { mutex.unlock_shared(); })},
-      {"Guarded::Lock", OnHeldNumber([](Guarded<int>& number) {
+      {"Guarded::Lock", AtHeldNumber([](Guarded<int>& number) {
          *number.Lock().operator->() = 1;
          return absl::OkStatus();
        })},
       {"Guarded::LockUntil",
-       OnHeldNumber([](Guarded<int>& number) { return number.LockUntil(kNever).status(); })},
-      {"Guarded::With", OnHeldNumber([](Guarded<int>& number) {
+       AtHeldNumber([](Guarded<int>& number) { return number.LockUntil(kNever).status(); })},
+      {"Guarded::With", AtHeldNumber([](Guarded<int>& number) {
          number.With([](int& value) { ++value; });
          return absl::OkStatus();
        })},
-      {"Held::Await", OnNumber([](Guarded<int>& number) { return number.Lock().Await(kIsSet); })},
+      {"Held::Await", AtNumber([](Guarded<int>& number) { return number.Lock().Await(kIsSet); })},
       {"Held::AwaitUntil",
-       OnNumber([](Guarded<int>& number) { return number.Lock().AwaitUntil(kNever, kIsSet); })},
-      {"Condition::Wait", OnMailbox([](Mailbox& mailbox) {
+       AtNumber([](Guarded<int>& number) { return number.Lock().AwaitUntil(kNever, kIsSet); })},
+      {"Condition::Wait", AtMailbox([](Mailbox& mailbox) {
          return mailbox.changed.Wait(mailbox.mutex, [&] { return mailbox.has_mail; });
        })},
-      {"Condition::WaitUntil", OnMailbox([](Mailbox& mailbox) -> absl::Status {
+      {"Condition::WaitUntil", AtMailbox([](Mailbox& mailbox) -> absl::Status {
          while (!mailbox.has_mail) {
            BOBBIN_RETURN_IF_ERROR(mailbox.changed.WaitUntil(mailbox.mutex, kNever));
          }
          return absl::OkStatus();
        })},
-      {"Semaphore::Acquire", OnSemaphore([](Semaphore& slots) { return slots.Acquire(); })},
+      {"Semaphore::Acquire", AtSemaphore([](Semaphore& slots) { return slots.Acquire(); })},
       {"Semaphore::AcquireUntil",
-       OnSemaphore([](Semaphore& slots) { return slots.AcquireUntil(1, kNever); })},
+       AtSemaphore([](Semaphore& slots) { return slots.AcquireUntil(1, kNever); })},
       {"Semaphore::AcquirePermit",
-       OnSemaphore([](Semaphore& slots) { return slots.AcquirePermit().status(); })},
-      {"Event::Wait", OnEvent([](Event& event) { return event.Wait(); })},
-      {"Event::WaitUntil", OnEvent([](Event& event) { return event.WaitUntil(kNever); })},
-      {"WaitGroup::Wait", OnWaitGroup([](WaitGroup& group) { return group.Wait(); })},
+       AtSemaphore([](Semaphore& slots) { return slots.AcquirePermit().status(); })},
+      {"Event::Wait", AtEvent([](Event& event) { return event.Wait(); })},
+      {"Event::WaitUntil", AtEvent([](Event& event) { return event.WaitUntil(kNever); })},
+      {"WaitGroup::Wait", AtWaitGroup([](WaitGroup& group) { return group.Wait(); })},
       {"WaitGroup::WaitUntil",
-       OnWaitGroup([](WaitGroup& group) { return group.WaitUntil(kNever); })},
+       AtWaitGroup([](WaitGroup& group) { return group.WaitUntil(kNever); })},
       {"Barrier::ArriveAndWait",
-       OnBarrier([](Barrier<>& barrier) { return barrier.ArriveAndWait(); })},
+       AtBarrier([](Barrier<>& barrier) { return barrier.ArriveAndWait(); })},
       {"Barrier::Wait",
-       OnBarrier([](Barrier<>& barrier) { return barrier.Wait(barrier.Arrive()); })},
+       AtBarrier([](Barrier<>& barrier) { return barrier.Wait(barrier.Arrive()); })},
       {"Once::Call", OnceThatRuns},
       {"Sender::Send",
        [](Runtime&) {
@@ -301,6 +320,21 @@ const WaitStages& Stages() {
            return CheckStop();
          });
        }},
+      {"Select", AtEvent(SelectFrom)},
+      {"Future::Wait", AtFuture([](Future<int>& future) { return future.Wait(); })},
+      {"Future::WaitUntil", AtFuture([](Future<int>& future) { return future.WaitUntil(kNever); })},
+      {"Future::Get", AtFuture([](Future<int>& future) { return future.Get().status(); })},
+      {"Future::GetUntil",
+       AtFuture([](Future<int>& future) { return future.GetUntil(kNever).status(); })},
+      {"WaitAny", AtFuture([](Future<int>& future) {
+         auto [promise, never] = MakePromise<int>();
+         return WaitAny(never, future).status();
+       })},
+      {"WaitAll", AtFuture([](Future<int>& future) {
+         auto [promise, set] = MakePromise<int>();
+         promise.Set(1);
+         return WaitAll(set, future);
+       })},
       {"VirtualThread::Join", Joining},
       {"VirtualThread::~VirtualThread", Destroying},
   };

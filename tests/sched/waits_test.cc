@@ -14,6 +14,7 @@
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
+#include <bobbin/core/future.h>
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/run_blocking.h>
@@ -58,6 +59,37 @@ WaitStage AwaitingChildren(Runtime&) {
           },
           .satisfy = [go] { go->Set(); },
           .waiters = Waiters::kOfRuntime};
+}
+
+// A group that has room for one child, and has one until the event is set. `spawn` returns what the
+// group, asked in a shield, says of a second one.
+WaitStage AwaitingAPlace(absl::Status (*spawn)(TaskGroup&)) {
+  auto go = std::make_shared<Event>();
+  return {.wait =
+              [go, spawn] {
+                TaskGroup group({.live_max = 1});
+                if (!go->IsSet()) group.Spawn([go] { return go->Wait(); });
+                return spawn(group);
+              },
+          .satisfy = [go] { go->Set(); },
+          .waiters = Waiters::kOfRuntime};
+}
+
+absl::Status SpawnOne(TaskGroup& group) {
+  bool has_run = false;
+  group.Spawn([&has_run] { has_run = true; });
+  const CancelShield shield;
+  absl::Status waited = group.Wait();
+  EXPECT_EQ(waited.ok(), has_run);
+  return waited;
+}
+
+absl::Status CallOne(TaskGroup& group) {
+  Future<int> answer = group.Async([] { return 1; });
+  const CancelShield shield;
+  absl::Status waited = group.Wait();
+  EXPECT_EQ(answer.Get().status(), waited);
+  return waited;
 }
 
 // A child that ends when the event is set, and not before, whoever asks.
@@ -204,6 +236,8 @@ const WaitStages& Stages() {
              [](std::chrono::nanoseconds delay) { return SleepUntil(Deadline::After(delay)); });
        }},
       {"Yield", Yielding},
+      {"TaskGroup::Spawn", [](Runtime&) { return AwaitingAPlace(SpawnOne); }},
+      {"TaskGroup::Async", [](Runtime&) { return AwaitingAPlace(CallOne); }},
       {"TaskGroup::Wait", AwaitingChildren},
       {"TaskGroup::~TaskGroup", DestroyingAGroup},
       {"RunBlocking", QueuedInTheDefaultPool},

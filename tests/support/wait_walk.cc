@@ -138,7 +138,7 @@ class WaitingThread {
     if (thread == nullptr) return false;
     const internal::Phase phase = thread->state().phase();
     return phase == internal::Phase::kWaiting || phase == internal::Phase::kWaitingShielded ||
-           phase == internal::Phase::kWaitingKernel;
+           phase == internal::Phase::kWaitingAny || phase == internal::Phase::kWaitingKernel;
   }
   // Has it stop, if that is to happen while it waits, and waits until it must have learned of it.
   void Interrupt() {
