@@ -5,6 +5,7 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/word_lock.h>
 
 #include "core/src/context.h"
 #include "core/src/exception_state.h"
@@ -240,6 +241,25 @@ void Dispatcher::RetireSanitizerContext(void* context) noexcept {
 #endif
 
 void Dispatcher::Post(Task& task, uint32_t reason) noexcept {
+  Dispatcher* const here = Current().dispatcher();
+  if (here != nullptr && &here->tasks_.pool() == &tasks_.pool()) {
+    PostFromHere(task, reason);
+    return;
+  }
+  // relaxed: the carrier is there as long as the message has not been posted, and who acts on the
+  // message sees the count, for both go by the inbox.
+  guests_.fetch_add(1, std::memory_order_relaxed);
+  PostFromHere(task, reason);
+  guests_.fetch_sub(1, std::memory_order_release);  // Pairs with the acquire in AwaitGuests.
+}
+
+void Dispatcher::AwaitGuests() noexcept {
+  Backoff backoff;
+  // Pairs with the release in Post.
+  while (guests_.load(std::memory_order_acquire) != 0) backoff.Pause();
+}
+
+void Dispatcher::PostFromHere(Task& task, uint32_t reason) noexcept {
   // Pairs with the exchange in DrainInbox.
   if (task.attention_.fetch_or(reason, std::memory_order_acq_rel) != 0) return;
   inbox_.Push(task);

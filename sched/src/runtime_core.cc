@@ -55,6 +55,7 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
 
 RuntimeCore::~RuntimeCore() {
   BOBBIN_CHECK(threads_.empty(), "a runtime is destroyed before its carriers have ended");
+  for (const auto& carrier : carriers_) carrier->AwaitGuests();
 }
 
 absl::Status RuntimeCore::Start() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,26 @@ TEST(RuntimeTest, APollerThatCannotStartIsToldAndLeavesNothingBehind) {
   const auto runtime =
       Runtime::Create({.carriers = 2, .poller = [] { return std::make_unique<NoPoller>(); }});
   EXPECT_EQ(runtime.status().message(), "poller: not today");
+}
+
+// Whoever wakes a thread from outside may be slower to let go than the runtime to end.
+TEST(RuntimeTest, ItMayEndWhileAnOutsiderStillWakesItsLastThread) {
+  Runtime other({.carriers = 1});
+  const int rounds = test::Rounds(400);
+  for (int round = 0; round < rounds; ++round) {
+    auto runtime = std::make_unique<Runtime>(RuntimeOptions{.carriers = 1});
+    Event go;
+    VirtualThread last = runtime->Spawn([&] { return go.Wait(); });
+    std::optional<VirtualThread> neighbour;
+    test::OsThreads foreign;
+    if (round % 2 == 0) {
+      foreign.Start([&] { go.Set(); });
+    } else {
+      neighbour = other.Spawn([&] { go.Set(); });
+    }
+    EXPECT_OK(last.Join());
+    runtime.reset();
+  }
 }
 
 TEST(RuntimeTest, SeveralLiveSideBySide) {

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/core/internal/inbox.h>
 #include <bobbin/core/internal/stack_cache.h>
@@ -91,6 +92,11 @@ class Dispatcher {
   // Has the carrier end the task's wait, if it has one that may be cancelled.
   void PostCancel(Task& task) noexcept { Post(task, Task::kCancelRequest); }
 
+  // Waits until those are gone who have woken a thread here from outside the runtime: the thread
+  // may have run, and its runtime ended, before they have let go of the carrier. Called from: who
+  // destroys the runtime, when no virtual thread is left.
+  void AwaitGuests() noexcept;
+
  protected:
   ~Dispatcher() = default;
 
@@ -119,6 +125,7 @@ class Dispatcher {
   friend struct SwitchEntry;
 
   void Post(Task& task, uint32_t reason) noexcept;
+  void PostFromHere(Task& task, uint32_t reason) noexcept;
   void AppendReady(Thread& thread) noexcept {
     thread.next_ = nullptr;
     *(ready_first_ == nullptr ? &ready_first_ : &ready_last_->next_) = &thread;
@@ -159,6 +166,9 @@ class Dispatcher {
 
   // Everyone.
   alignas(kCacheLineBytes) Inbox inbox_;
+  // OS threads inside Post whose end the end of this runtime does not await. They count themselves;
+  // AwaitGuests reads.
+  Atomic<uint32_t> guests_{0};
 };
 
 }  // namespace bobbin::internal
