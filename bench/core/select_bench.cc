@@ -2,7 +2,7 @@
 //
 // Select against the plain operation: with cases that are ready, and where it has to wait. The
 // loops that receive send what they have received, so that the channels stay as full as they were;
-// an iteration is both. Of those that wait, an iteration is one round trip of two threads.
+// an iteration is both. PingPong is Channel/PingPong with a Select on either side.
 
 #include "benchmark/benchmark.h"
 
@@ -71,16 +71,7 @@ void OneReadyOfFour(benchmark::State& state) {
 }
 BENCHMARK(OneReadyOfFour)->Name("Select/OneReadyOfFour");
 
-class PlainBaton {
- public:
-  void Signal() { BOBBIN_CHECK(ends_.sender.Send(1).ok(), "nobody cancels it"); }
-  void Await() { BOBBIN_CHECK(ends_.receiver.Receive().ok(), "nobody cancels it"); }
-
- private:
-  ChannelEnds<int> ends_ = MakeChannel<int>({.capacity = 1});
-};
-
-// The same, awaited beside an event that never comes.
+// The channel's baton, awaited beside an event that never comes.
 class SelectBaton {
  public:
   void Signal() { BOBBIN_CHECK(ends_.sender.Send(1).ok(), "nobody cancels it"); }
@@ -95,17 +86,15 @@ class SelectBaton {
   Event stop_;
 };
 
-template <typename Baton>
 void PingPong(benchmark::State& state) {
   OnVirtualThread([&state] {
-    Rally<Baton> rally;
+    Rally<SelectBaton> rally;
     VirtualThread other = Spawn([&rally] { rally.Answer(); });
     rally.Measure(state);
     BOBBIN_CHECK(other.Join().ok(), "it cannot fail");
   });
 }
-BENCHMARK(PingPong<PlainBaton>)->Name("Select/PlainPingPong");
-BENCHMARK(PingPong<SelectBaton>)->Name("Select/PingPong");
+BENCHMARK(PingPong)->Name("Select/PingPong");
 
 }  // namespace
 }  // namespace bobbin::bench

@@ -513,7 +513,7 @@ BOBBIN_TEST(FutureTest, WhatTheSetterDidIsSeenByTheReader) {
 // A reader with a deadline and a cancel against a setter: each wait ends once, and the result is
 // got by the first Get that says so, or is there afterwards.
 BOBBIN_TEST(FutureTest, SetDeadlineAndCancelRaceLosesNoResult) {
-  const int rounds = Rounds(25'000);
+  const int rounds = Rounds(40'000);
   for (int round = 0; round < rounds; ++round) {
     auto [promise, future] = MakePromise<int>();
     VirtualThread setter =
