@@ -366,7 +366,7 @@ BOBBIN_FOREIGN_TEST(SelectTest, NoValueIsLostOrTakenTwiceWhenManySendAtOnce) {
     std::vector<ChannelEnds<int>> channels;
     for (int i = 0; i < kChannels; ++i)
       channels.push_back(MakeChannel<int>({.capacity = capacity}));
-    const int values = Rounds(20'000);
+    int values = Rounds(20'000);
     std::array<int, kChannels> next{};
     Crew crew(runtime());
     for (size_t i = 0; i < kChannels; ++i) {
@@ -550,7 +550,7 @@ BOBBIN_FOREIGN_TEST(SelectTest, WhatItWaitedForMayBeDestroyedWhenItReturns) {
     auto* const second = new Event;
     auto ends = MakeChannel<int>();
     Crew crew(runtime());
-    crew.Start(Kind::kVirtual, [first, second, turns = random().Below(200)] {
+    crew.Start(Kind::kVirtual, [first, turns = random().Below(200)] {
       Spin(turns);
       first->Set();
     });
