@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/task.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/task.h>
 #include <bobbin/core/internal/task_cache.h>
 
 #include "core/src/local_table.h"
@@ -35,8 +34,9 @@ void Task::RunBody() noexcept {
   if (__builtin_expect(context_values_ != nullptr, 0)) {
     ContextNode::Drop(std::exchange(context_values_, nullptr));
   }
-  BOBBIN_CHECK(governing_ == nullptr && shield_depth_ == 0 && no_suspend_depth_ == 0,
+  BOBBIN_CHECK(governing_ == nullptr && shield_depth_ == 0 && no_suspend_depth_ % kOsLock == 0,
                "a virtual thread ends inside a scope that it began");
+  no_suspend_depth_ = 0;  // Locks that somebody else gives back.
   ::new (static_cast<void*>(storage_)) Outcome{std::move(status), std::move(exception)};
   state_.Finish();
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/thread.h>
-
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
-
 #include <bobbin/core/internal/os_thread.h>
+#include <bobbin/core/internal/thread.h>
 
 namespace bobbin::internal {
 
@@ -83,7 +81,10 @@ absl::Status Thread::StatusOf(Wake wake) noexcept {
 
 void Thread::MustNotWait() const noexcept {
   BOBBIN_CHECK(role_ != Role::kCarrier, "a wait on a carrier's own stack would stop the carrier");
-  BOBBIN_CHECK(no_suspend_depth_ == 0, "a wait inside a NoSuspendScope");
+  BOBBIN_CHECK(no_suspend_depth_ % kOsLock == 0, "a wait inside a NoSuspendScope");
+  BOBBIN_CHECK(no_suspend_depth_ == 0,
+               "a wait while a lock of the operating system is held: who wants it next on this "
+               "carrier would stop it for ever; use bobbin::Mutex, or unlock before the wait");
   __builtin_unreachable();
 }
 

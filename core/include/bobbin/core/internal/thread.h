@@ -92,6 +92,11 @@ class alignas(kCacheLineBytes) Thread {
 
   void EnterNoSuspend() noexcept { ++no_suspend_depth_; }
   void LeaveNoSuspend() noexcept { --no_suspend_depth_; }
+  // The same for a lock of the operating system; somebody else may give it back.
+  void EnterOsLock() noexcept { no_suspend_depth_ += kOsLock; }
+  void LeaveOsLock() noexcept {
+    if (no_suspend_depth_ >= kOsLock) no_suspend_depth_ -= kOsLock;
+  }
   // Aborts when the thread must not wait here.
   void CheckMayWait() const noexcept {
     if (__builtin_expect(no_suspend_depth_ != 0 || role_ == Role::kCarrier, 0)) MustNotWait();
@@ -113,6 +118,8 @@ class alignas(kCacheLineBytes) Thread {
  protected:
   friend class Dispatcher;
   friend class WakeList;
+
+  static constexpr uint16_t kOsLock = 256;
 
   [[noreturn]] void MustNotWait() const noexcept;
   bool IsCancelled() noexcept {
@@ -141,7 +148,7 @@ class alignas(kCacheLineBytes) Thread {
   Role role_;
   uint8_t carrier_tag_ = 0;
   uint16_t shield_depth_ = 0;
-  uint16_t no_suspend_depth_ = 0;
+  uint16_t no_suspend_depth_ = 0;  // Scopes, and kOsLock for each lock of the operating system.
   uint16_t choice_ = 0;
 #if defined(__SANITIZE_THREAD__)
   void* sanitizer_context_ = nullptr;
