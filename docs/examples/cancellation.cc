@@ -62,7 +62,7 @@ absl::StatusOr<uint64_t> CountPrimes(uint64_t below) {
     if (is_prime) ++count;
     if (n % 1024 == 0) {
       BOBBIN_RETURN_IF_ERROR(bobbin::CheckStop());  // What a wait would answer here.
-      bobbin::Yield();                              // Nobody takes the carrier away from a loop.
+      bobbin::YieldIfDue();                         // Nobody takes the carrier away from a loop.
     }
   }
   return count;

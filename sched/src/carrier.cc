@@ -2,6 +2,8 @@
 
 #include "sched/src/carrier.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -33,6 +35,7 @@ Carrier::Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller
       fresh_(runtime.carrier_count() > 1) {}
 
 void Carrier::Run() noexcept {
+  os_thread_.store(gettid());
   if (!runtime_.CarrierStarted(poller_->Start())) return;
   Bind();
   const SignalStack signal_stack;
@@ -60,6 +63,8 @@ void Carrier::Turn() noexcept {
   }
   PublishGauges();
 }
+
+bool Carrier::TurnIsOver() const noexcept { return Now() - now_ >= kTurnNanoseconds; }
 
 void Carrier::AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcept {
   if (used < budget_) return;

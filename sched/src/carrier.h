@@ -35,6 +35,8 @@
 #ifndef BOBBIN_SCHED_SRC_CARRIER_H_
 #define BOBBIN_SCHED_SRC_CARRIER_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -85,6 +87,8 @@ class Carrier final : public Dispatcher {
     if (fresh_.Push(task) >= share_from_) ShareFresh();
   }
   Poller& poller() noexcept { return *poller_; }
+  // Whether the turn has taken as long as it should.
+  bool TurnIsOver() const noexcept;
   Counters& counters() noexcept { return counts_; }
 
   // --- Any thread.
@@ -104,6 +108,8 @@ class Carrier final : public Dispatcher {
 
   RuntimeCore& runtime() const noexcept { return runtime_; }
   int index() const noexcept { return index_; }
+  // Its OS thread; 0 until it runs.
+  pid_t os_thread() const noexcept { return os_thread_.load(); }
   const Counters& counters() const noexcept { return counts_; }
   const DispatchCounters& dispatch_counters() const noexcept { return counters_; }
   uint64_t timers_armed() const noexcept { return timers_armed_.value(); }
@@ -161,6 +167,7 @@ class Carrier final : public Dispatcher {
   FreshDeque fresh_;
   alignas(kCacheLineBytes) Intake intake_;
   alignas(kCacheLineBytes) Atomic<State> state_{State::kAwake};  // See above.
+  Atomic<pid_t> os_thread_{0};                                   // Written once, by the carrier.
   Atomic<bool> is_cancel_requested_{false};  // Set by Shutdown; read by the carrier.
   Atomic<bool> is_end_requested_{false};     // Set by Shutdown; read by the carrier.
 };

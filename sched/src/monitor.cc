@@ -2,16 +2,22 @@
 
 #include "sched/src/monitor.h"
 
-#include <bobbin/core/deadline.h>
+#include <algorithm>
 
+#include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/futex.h>
+
 #include "sched/src/carrier.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
 
 void Monitor::Start() {
-  turns_.assign(static_cast<size_t>(runtime_.carrier_count()), 0);
+  const int carriers = runtime_.carrier_count();
+  // With one carrier there is nobody to wake.
+  if (carriers == 1 && !watchdog_.is_on()) return;
+  turns_.assign(static_cast<size_t>(carriers), 0);
+  for (int i = 0; i < carriers && watchdog_.is_on(); ++i) watchdog_.Add(runtime_.carrier(i));
   thread_ = OsThreadHandle("monitor", [this] { Run(); });
 }
 
@@ -28,9 +34,13 @@ void Monitor::Rouse() noexcept {
 
 void Monitor::Run() noexcept {
   int quiet_ticks = 0;
+  std::chrono::nanoseconds pause = kTick;
   while (word_.load() != kEnding) {
-    FutexWait(word_, kWatching, Deadline::After(kTick).nanoseconds());
-    quiet_ticks = Look() ? 0 : quiet_ticks + 1;
+    FutexWait(word_, kWatching, Deadline::After(pause).nanoseconds());
+    const Seen seen = Look(pause);
+    pause = kTick;
+    if (seen.is_suspicious) pause = std::min(pause, watchdog_.SuspicionPause());
+    quiet_ticks = seen.has_moved ? 0 : quiet_ticks + 1;
     if (quiet_ticks < kQuietTicksBeforeDoze) continue;
     // Announce, then look once more; CarrierIsBusy does the same the other way round.
     uint32_t watching = kWatching;
@@ -44,18 +54,19 @@ void Monitor::Run() noexcept {
   }
 }
 
-bool Monitor::Look() noexcept {
-  bool has_moved = false;
+Monitor::Seen Monitor::Look(std::chrono::nanoseconds planned) noexcept {
+  Seen seen;
   for (int i = 0; i < runtime_.carrier_count(); ++i) {
     Carrier& carrier = runtime_.carrier(i);
     uint64_t& last = turns_[static_cast<size_t>(i)];
     const uint64_t turns = carrier.counters().turns.value();
     const bool is_stuck = turns == last && carrier.state() == Carrier::State::kAwake;
-    has_moved |= turns != last || is_stuck;
+    seen.has_moved |= turns != last || is_stuck;
     last = turns;
     if (is_stuck && carrier.HasFresh()) runtime_.WakeOneToSearch();
+    if (watchdog_.is_on()) seen.is_suspicious |= watchdog_.Look(carrier, planned);
   }
-  return has_moved;
+  return seen;
 }
 
 bool Monitor::AllAsleep() const noexcept {

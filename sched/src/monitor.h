@@ -4,7 +4,9 @@
 //
 // A carrier in a long run cannot share what others put on its plate. Every tick the monitor
 // compares each carrier's turn count with the last one; where it has not moved and new virtual
-// threads wait there, an idle carrier is woken to take them.
+// threads wait there, an idle carrier is woken to take them. Whether one virtual thread keeps it
+// for too long is the watchdog's question (watchdog.h), which is asked at the same time; a
+// suspicion shortens the tick.
 //
 // It must cost an idle process nothing. After a second without any turn it sleeps without limit,
 // and the first carrier to wake wakes it, so that its wake costs somebody microseconds at most once
@@ -23,6 +25,7 @@
 #include <bobbin/core/internal/atomic.h>
 
 #include "sched/src/os_thread_handle.h"
+#include "sched/src/watchdog.h"
 
 namespace bobbin::internal {
 
@@ -30,12 +33,15 @@ class RuntimeCore;
 
 class Monitor {
  public:
-  explicit Monitor(RuntimeCore& runtime) : runtime_(runtime) {}
+  Monitor(RuntimeCore& runtime, WatchdogOptions& watchdog)
+      : runtime_(runtime), watchdog_(watchdog) {}
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
+  // Does nothing where there is nothing to do. REQUIRES: the carriers' OS threads run.
   void Start();
   void Stop() noexcept;
+  const Watchdog& watchdog() const noexcept { return watchdog_; }
 
   void CarrierIsBusy() noexcept {
     // Pairs, as a sequentially consistent access, with the one in Run: a carrier leaves its sleep,
@@ -52,15 +58,22 @@ class Monitor {
   static constexpr std::chrono::milliseconds kTick{10};
   static constexpr int kQuietTicksBeforeDoze = 100;
 
+  // What a look at all carriers has shown.
+  struct Seen {
+    bool has_moved = false;  // One has come round since the last look, or should have.
+    bool is_suspicious = false;
+  };
+
   void Run() noexcept;
-  // Looks at every carrier; returns whether any had come round since the last look.
-  bool Look() noexcept;
+  // `planned`: the pause that was meant to lie between the last look and this one.
+  Seen Look(std::chrono::nanoseconds planned) noexcept;
   bool AllAsleep() const noexcept;
   void Rouse() noexcept;
 
   RuntimeCore& runtime_;
   Atomic<uint32_t> word_{kWatching};  // The futex word; written by all, read by all.
-  std::vector<uint64_t> turns_;       // Of each carrier, at the last look.
+  Watchdog watchdog_;
+  std::vector<uint64_t> turns_;  // Of each carrier, at the last look.
   OsThreadHandle thread_;
 };
 

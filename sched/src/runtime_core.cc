@@ -44,7 +44,7 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       stacks_(
           {.stack_bytes = options_.stack_bytes, .force_mprotect = options_.forces_mprotect_guards}),
       tasks_(TasksMax(options_, stacks_, carrier_count_)),
-      monitor_(*this) {
+      monitor_(*this, options_.watchdog) {
   InstallStackOverflowReport();
   SetDumpHook(&DumpCurrentRuntime);
   for (int i = 0; i < carrier_count_; ++i) {
@@ -78,8 +78,7 @@ absl::Status RuntimeCore::Start() {
     is_stopped_.store(true);
     return status;
   }
-  // With one carrier there is nobody to wake.
-  if (carrier_count_ > 1) monitor_.Start();
+  monitor_.Start();
   return absl::OkStatus();
 }
 
@@ -312,6 +311,8 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
     sum.timers += carrier->timers_armed();
     sum.in_flight += carrier->in_flight();
   }
+  sum.computing_holds = monitor_.watchdog().computing_holds();
+  sum.blocking_holds = monitor_.watchdog().blocking_holds();
   sum.stacks = stacks_.carved();
   sum.stack_bytes = stacks_.stack_bytes();
   if (const PlatformPool* const pool = pool_.load()) sum.blocking = pool->Statistics();

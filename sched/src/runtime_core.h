@@ -103,7 +103,7 @@ class RuntimeCore {
 
   // Never change after Start.
   Runtime& facade_;
-  const RuntimeOptions options_;
+  RuntimeOptions options_;
   const int carrier_count_;
   StackPool stacks_;
   TaskPool tasks_;

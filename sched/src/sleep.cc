@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/sched/sleep.h>
-
 #include <sched.h>
 
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/wait_queue.h>
+#include <bobbin/sched/sleep.h>
 
+#include "sched/src/carrier.h"
+#include "sched/src/current_runtime.h"
 #include "sched/src/limits.h"
 
 namespace bobbin {
@@ -15,8 +16,8 @@ namespace bobbin {
 using internal::Phase;
 using internal::Thread;
 using internal::TimerNode;
-using internal::Wake;
 using internal::Waiter;
+using internal::Wake;
 
 absl::Status SleepUntil(Deadline time) {
   Waiter self;
@@ -38,6 +39,13 @@ absl::Status SleepUntil(Deadline time) {
   thread.set_governing(outer);
   if (node.place != TimerNode::Place::kUnarmed) thread.dispatcher()->DisarmTimer(node);
   return node.has_expired ? absl::OkStatus() : Thread::StatusOf(wake);
+}
+
+void YieldIfDue() {
+  Thread& thread = internal::Current();
+  if (thread.role() != Role::kVirtual || !internal::CurrentCarrier()->TurnIsOver()) return;
+  thread.CheckMayWait();
+  thread.dispatcher()->YieldTurn(thread);
 }
 
 void Yield() {

@@ -37,6 +37,7 @@
 #include <bobbin/sched/poller.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/statistics.h>
+#include <bobbin/sched/watchdog.h>
 
 namespace bobbin {
 
@@ -55,6 +56,8 @@ struct RuntimeOptions {
   size_t virtual_threads_max = 16'000'000;
   // What Shutdown and the destructor may take in all before they name who is left and go on.
   std::chrono::nanoseconds shutdown_budget = std::chrono::seconds(25);
+  // Who reports virtual threads that keep their carrier for too long.
+  WatchdogOptions watchdog = {};
   // Ties carrier i to the i-th CPU of the affinity mask.
   bool pins_carriers = false;
   // Guard pages by mprotect, as on kernels before 6.13. For tests and comparisons.

@@ -51,6 +51,10 @@ struct RuntimeStatistics {
   uint64_t sleeps = 0;         // Times one had nothing to do...
   uint64_t carrier_wakes = 0;  // ...and times another thread ended that; the rest, its poller did.
 
+  // Virtual threads that kept a carrier for too long, ever; see WatchdogOptions.
+  uint64_t computing_holds = 0;
+  uint64_t blocking_holds = 0;
+
   // Now.
   uint64_t timers = 0;     // Armed.
   uint64_t in_flight = 0;  // Operations in the kernel's hands.

@@ -12,7 +12,7 @@
 // other.
 //
 //   Called from   the carrier's OS thread, except PostReady and PostCancel (any thread).
-//   Suspends      Suspend, Yield: the running virtual thread.
+//   Suspends      Suspend, Yield, YieldTurn: the running virtual thread.
 //   Cost          a switch: one jump and about a dozen loads and stores; no atomic operation.
 
 #ifndef BOBBIN_CORE_INTERNAL_DISPATCHER_H_
@@ -64,6 +64,11 @@ class Dispatcher {
   void Suspend(Thread& self) noexcept;
   // Lets the ready threads run first.
   void Yield(Thread& self) noexcept;
+  // The same, and ends the turn.
+  void YieldTurn(Thread& self) noexcept {
+    budget_ = 0;
+    Yield(self);
+  }
 
   // --- On this OS thread.
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/src/watchdog.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sched/src/carrier.h"
+
+namespace bobbin {
+
+std::string CarrierHold::Text() const {
+  const double milliseconds = std::chrono::duration<double, std::milli>(held).count();
+  std::string text =
+      fmt::format("bobbin: carrier {} is held for {:.0f} ms by ", carrier, milliseconds);
+  text += thread_id == 0 ? "its own work"
+                         : fmt::format("virtual thread \"{}\" (id {})", thread_name, thread_id);
+  text += kind == Kind::kComputes ? ", which computes" : ", which blocks in the kernel";
+  if (unreported != 0) text += fmt::format("; {} more were not reported", unreported);
+  text += '\n';
+  text += stack;
+  return text;
+}
+
+namespace internal {
+
+void Watchdog::Add(const Carrier& carrier) { suspects_.emplace_back(carrier.os_thread()); }
+
+bool Watchdog::Look(const Carrier& carrier, std::chrono::nanoseconds planned) {
+  Suspect& suspect = suspects_[static_cast<size_t>(carrier.index())];
+  const uint64_t picks = carrier.dispatch_counters().picks.value();
+  if (picks != suspect.picks || carrier.state() != Carrier::State::kAwake) {
+    suspect.picks = picks;
+    suspect.is_measured = false;
+    suspect.is_reported = false;
+    suspect.computed = suspect.blocked = {};
+    return false;
+  }
+  if (suspect.is_reported) return false;
+  Measure(suspect, planned);
+  if (suspect.computed + suspect.blocked <= options_.limit) return true;
+  // It may have gone on while it was measured.
+  if (carrier.dispatch_counters().picks.value() != picks) return false;
+  suspect.is_reported = true;
+  Report(carrier, suspect);
+  return false;
+}
+
+void Watchdog::Measure(Suspect& suspect, std::chrono::nanoseconds planned) noexcept {
+  const OsThreadMeter::Reading now = suspect.meter.Read();
+  const OsThreadMeter::Reading last = std::exchange(suspect.last, now);
+  if (!std::exchange(suspect.is_measured, true)) return;
+  const std::chrono::nanoseconds cpu = now.cpu - last.cpu;
+  if (now.doing == OsThreadMeter::Doing::kWaiting && last.doing == OsThreadMeter::Doing::kWaiting &&
+      cpu < planned / 2) {
+    suspect.blocked += planned;
+  } else {
+    suspect.computed += std::min(cpu, planned);
+  }
+}
+
+bool Watchdog::MayReport() noexcept {
+  const MonotonicTime now = MonotonicNow();
+  if (now - minute_began_ >= std::chrono::minutes(1)) {
+    minute_began_ = now;
+    reported_in_minute_ = 0;
+  }
+  if (reported_in_minute_ >= options_.reports_per_minute) return false;
+  ++reported_in_minute_;
+  return true;
+}
+
+void Watchdog::Report(const Carrier& carrier, const Suspect& suspect) {
+  const bool computes = suspect.computed >= suspect.blocked;
+  (computes ? computing_holds_ : blocking_holds_).add(1);
+  if (!MayReport()) {
+    ++unreported_;
+    return;
+  }
+  CarrierHold hold;
+  hold.kind = computes ? CarrierHold::Kind::kComputes : CarrierHold::Kind::kBlocks;
+  hold.carrier = carrier.index();
+  hold.held = suspect.computed + suspect.blocked;
+  hold.unreported = std::exchange(unreported_, 0);
+  if (options_.report) {
+    options_.report(hold);
+  } else {
+    std::fputs(hold.Text().c_str(), stderr);
+  }
+}
+
+}  // namespace internal
+
+}  // namespace bobbin

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <bobbin/core/clock.h>
+#include <bobbin/core/event.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/sched/runtime.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/watchdog.h>
+
+#include "tests/support/log.h"
+#include "tests/support/os_threads.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/thread_probe.h"
+
+namespace bobbin::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+nanoseconds OwnCpuTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
+// Uses so much CPU time, however long that takes.
+[[gnu::noinline]] void ComputeFor(nanoseconds cpu) {
+  const nanoseconds end = OwnCpuTime() + cpu;
+  while (OwnCpuTime() < end) {
+  }
+}
+
+// Computes, or blocks, until the watchdog has counted `holds`.
+uint64_t HoldsOf(const Runtime& runtime) {
+  const RuntimeStatistics now = runtime.Statistics();
+  return now.computing_holds + now.blocking_holds;
+}
+[[gnu::noinline]] void ComputeUntilCounted(const Runtime& runtime, uint64_t holds) {
+  while (HoldsOf(runtime) < holds) {
+  }
+}
+[[gnu::noinline]] void BlockUntilCounted(const Runtime& runtime, uint64_t holds) {
+  while (HoldsOf(runtime) < holds) usleep(100'000);
+}
+
+// A runtime whose reports are collected.
+struct Watched {
+  explicit Watched(int carriers, nanoseconds limit = milliseconds(20), int per_minute = 10)
+      : runtime({.carriers = carriers,
+                 .watchdog = {.limit = limit,
+                              .reports_per_minute = per_minute,
+                              .report = [this](const CarrierHold& hold) { reports.Add(hold); }}}) {}
+
+  Log<CarrierHold> reports;
+  Runtime runtime;
+};
+
+TEST(WatchdogTest, AThreadThatComputesIsReportedOnce) {
+  for (const int carriers : {1, 2}) {
+    Watched watched(carriers);
+    VirtualThread hog = watched.runtime.Spawn({.name = "hog"}, [&] {
+      ComputeUntilCounted(watched.runtime, 1);
+      // Still the same one.
+      ComputeFor(milliseconds(200));
+    });
+    EXPECT_OK(hog.Join());
+    EXPECT_OK(watched.runtime.Shutdown());
+    const std::vector<CarrierHold> reports = watched.reports.Take();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].kind, CarrierHold::Kind::kComputes);
+    EXPECT_GE(reports[0].held, milliseconds(20));
+    EXPECT_EQ(watched.runtime.Statistics().computing_holds, 1);
+    EXPECT_EQ(watched.runtime.Statistics().blocking_holds, 0);
+  }
+}
+
+TEST(WatchdogTest, AThreadThatBlocksInTheKernelIsReportedOnce) {
+  Watched watched(2);
+  VirtualThread hog = watched.runtime.Spawn({.name = "sleeper"}, [&] {
+    BlockUntilCounted(watched.runtime, 1);
+    usleep(200'000);
+  });
+  EXPECT_OK(hog.Join());
+  EXPECT_OK(watched.runtime.Shutdown());
+  const std::vector<CarrierHold> reports = watched.reports.Take();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].kind, CarrierHold::Kind::kBlocks);
+  EXPECT_EQ(watched.runtime.Statistics().blocking_holds, 1);
+}
+
+TEST(WatchdogTest, EachHoldIsCountedAndOnlySoManyAreReported) {
+  constexpr uint64_t kHolds = 20;
+  Watched watched(1, milliseconds(4), /*per_minute=*/3);
+  VirtualThread hog = watched.runtime.Spawn([&] {
+    for (uint64_t i = 1; i <= kHolds; ++i) {
+      ComputeUntilCounted(watched.runtime, i);
+      Yield();  // The next one is another one.
+    }
+  });
+  EXPECT_OK(hog.Join());
+  EXPECT_OK(watched.runtime.Shutdown());
+  EXPECT_GE(HoldsOf(watched.runtime), kHolds);
+  // A slow machine may have needed more than one minute.
+  EXPECT_LT(watched.reports.size(), kHolds);
+  EXPECT_GE(watched.reports.size(), 3u);
+}
+
+TEST(WatchdogTest, WhoYieldsWhenDueIsNotReportedAndLetsTimersFire) {
+  Watched watched(1, seconds(1));
+  std::atomic<bool> is_over{false};
+  VirtualThread hog = watched.runtime.Spawn([&] {
+    while (!is_over.load()) YieldIfDue();
+  });
+  VirtualThread sleeper = watched.runtime.Spawn([&] {
+    for (int i = 0; i < 5; ++i) EXPECT_OK(SleepFor(milliseconds(1)));
+    is_over.store(true);
+  });
+  EXPECT_OK(sleeper.Join());
+  EXPECT_OK(hog.Join());
+  EXPECT_EQ(HoldsOf(watched.runtime), 0);
+}
+
+TEST(WatchdogTest, ALongTurnOfManyIsNobodysHold) {
+  Watched watched(1, seconds(1));
+  std::atomic<int> left{100};
+  for (int i = 0; i < 100; ++i) {
+    watched.runtime
+        .Spawn([&] {
+          for (int step = 0; step < 10; ++step) {
+            ComputeFor(milliseconds(1));
+            Yield();
+          }
+          left.fetch_sub(1);
+        })
+        .Detach();
+  }
+  watched.runtime.AwaitIdle();
+  EXPECT_EQ(left.load(), 0);
+  EXPECT_EQ(HoldsOf(watched.runtime), 0);
+}
+
+TEST(WatchdogTest, WithoutALimitNobodyIsWatched) {
+  Watched watched(2, nanoseconds(0));
+  VirtualThread hog = watched.runtime.Spawn([] { ComputeFor(milliseconds(100)); });
+  EXPECT_OK(hog.Join());
+  EXPECT_EQ(HoldsOf(watched.runtime), 0);
+}
+
+// The carrier gets a CPU for a hundredth of the time; what it does meanwhile is short.
+TEST(WatchdogTest, WaitingForACpuIsNoHold) {
+  Watched watched(1, milliseconds(20));
+  std::atomic<bool> is_over{false};
+  std::atomic<int> spinning{0};
+  OsThreads others;
+  nanoseconds longest{0};
+  VirtualThread thread = watched.runtime.Spawn([&] {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(sched_getcpu(), &only);
+    for (int i = 0; i < 2; ++i) {
+      others.Start([&, only] {
+        sched_setaffinity(0, sizeof(only), &only);
+        spinning.fetch_add(1);
+        while (!is_over.load()) {
+        }
+      });
+    }
+    while (spinning.load() != 2) Yield();
+    sched_setaffinity(0, sizeof(only), &only);
+    EXPECT_EQ(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19), 0);
+    // Until it has waited for longer than the limit a few times.
+    for (int waits = 0; waits < 3;) {
+      const MonotonicTime start = MonotonicNow();
+      ComputeFor(milliseconds(1));
+      const nanoseconds taken = MonotonicNow() - start;
+      longest = std::max(longest, taken);
+      if (taken > milliseconds(60)) ++waits;
+      Yield();
+    }
+    is_over.store(true);
+  });
+  EXPECT_OK(thread.Join());
+  others.Join();
+  EXPECT_OK(watched.runtime.Shutdown());
+  EXPECT_EQ(HoldsOf(watched.runtime), 0) << "the longest wait was " << longest.count() << " ns";
+}
+
+// A process that is stopped for longer than the limit, again and again.
+TEST(WatchdogTest, AStoppedProcessReportsNothing) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Runtime runtime({.carriers = 1, .watchdog = {.limit = milliseconds(50)}});
+    VirtualThread thread = runtime.Spawn([&] {
+      for (int i = 0; i < 1000; ++i) {
+        ComputeFor(std::chrono::microseconds(500));
+        Yield();
+      }
+    });
+    const bool has_ended = thread.Join().ok();
+    _exit(has_ended ? static_cast<int>(std::min<uint64_t>(HoldsOf(runtime), 100)) : 101);
+  }
+  int status = 0;
+  for (int i = 0; waitpid(child, &status, WNOHANG) == 0; ++i) {
+    if (i < 6) {
+      kill(child, SIGSTOP);
+      std::this_thread::sleep_for(milliseconds(150));
+      kill(child, SIGCONT);
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(WatchdogTest, AReportGoesToStandardErrorUnlessThereIsAReceiver) {
+  testing::internal::CaptureStderr();
+  Runtime runtime({.carriers = 1});
+  VirtualThread hog = runtime.Spawn({.name = "hog"}, [&] { ComputeUntilCounted(runtime, 1); });
+  EXPECT_OK(hog.Join());
+  EXPECT_OK(runtime.Shutdown());
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, testing::HasSubstr("bobbin: carrier 0 is held for "));
+  EXPECT_THAT(text, testing::HasSubstr("which computes"));
+}
+
+}  // namespace
+}  // namespace bobbin::test
