@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/os_thread.h>
-
 #include <pthread.h>
 
 #include <algorithm>
@@ -11,9 +9,10 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/futex.h>
+#include <bobbin/core/internal/os_thread.h>
 #include <bobbin/core/internal/spin_lock.h>
 
-#include <bobbin/core/internal/futex.h>
 #include "core/src/local_table.h"
 
 namespace bobbin::internal {
@@ -79,21 +78,41 @@ void OsThread::Describe(Role role, std::string_view name, void* runtime) noexcep
   name_[length] = '\0';
 }
 
+namespace {
+Atomic<uint64_t> threads_waiting_for_good{0};  // Written by those who wait and those who wake.
+}  // namespace
+
+uint64_t OsThread::waiting_for_good() noexcept { return threads_waiting_for_good.load(); }
+
+uint32_t OsThread::BeginWaitingForGood() noexcept {
+  threads_waiting_for_good.fetch_add(1);
+  uint32_t signal = kNone;
+  if (signal_.compare_exchange_strong(signal, kWaitsForGood)) return kWaitsForGood;
+  threads_waiting_for_good.fetch_sub(1);
+  return kNone;
+}
+
 void OsThread::BlockUntilWoken() noexcept {
-  int64_t deadline = governing_ == nullptr ? Deadline::Never().nanoseconds() : governing_->deadline;
-  if (state_.phase() == Phase::kWaitingShielded) deadline = Deadline::Never().nanoseconds();
-  // Pairs with the release in Wake.
-  while (signal_.exchange(0, std::memory_order_acquire) == 0) {
-    if (FutexWait(signal_, 0, deadline)) continue;
+  const int64_t never = Deadline::Never().nanoseconds();
+  int64_t deadline = governing_ == nullptr ? never : governing_->deadline;
+  if (state_.phase() == Phase::kWaitingShielded) deadline = never;
+  const uint32_t waiting = deadline == never ? BeginWaitingForGood() : kNone;
+  // Pairs with the exchange in Wake.
+  for (uint32_t woken = kWoken;
+       !signal_.compare_exchange_strong(woken, kNone, std::memory_order_acquire); woken = kWoken) {
+    if (FutexWait(signal_, waiting, deadline)) continue;
     governing_->has_expired = true;
     // Nobody owes a wake-up to a thread that ended its own wait.
     if (state_.TryInterrupt(bobbin::internal::Wake::kExpired)) return;
-    deadline = Deadline::Never().nanoseconds();
+    deadline = never;
   }
 }
 
 void OsThread::Wake() noexcept {
-  signal_.store(1, std::memory_order_release);  // Pairs with the acquire in BlockUntilWoken.
+  // Pairs with the acquire in BlockUntilWoken. From here on it may run, so it does not wait.
+  if (signal_.exchange(kWoken, std::memory_order_acq_rel) == kWaitsForGood) {
+    threads_waiting_for_good.fetch_sub(1);
+  }
   FutexWakeOne(signal_);
 }
 

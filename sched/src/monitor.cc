@@ -15,7 +15,7 @@ namespace bobbin::internal {
 void Monitor::Start() {
   const int carriers = runtime_.carrier_count();
   // With one carrier there is nobody to wake.
-  if (carriers == 1 && !watchdog_.is_on()) return;
+  if (carriers == 1 && !watchdog_.is_on() && !deadlock_watch_.is_on()) return;
   turns_.assign(static_cast<size_t>(carriers), 0);
   for (int i = 0; i < carriers && watchdog_.is_on(); ++i) watchdog_.Add(runtime_.carrier(i));
   thread_ = OsThreadHandle("monitor", [this] { Run(); });
@@ -46,11 +46,25 @@ void Monitor::Run() noexcept {
     uint32_t watching = kWatching;
     if (!word_.compare_exchange_strong(watching, kDozing)) continue;
     if (AllAsleep()) {
-      while (word_.load() == kDozing) FutexWait(word_, kDozing, Deadline::Never().nanoseconds());
+      Doze();
     } else {
       Rouse();
     }
     quiet_ticks = 0;
+  }
+}
+
+void Monitor::Doze() noexcept {
+  int looks_left = deadlock_watch_.is_on() ? kLooksWhileDozing : 0;
+  std::chrono::seconds pause(1);
+  while (word_.load() == kDozing) {
+    Deadline until = Deadline::Never();
+    if (looks_left > 0 && deadlock_watch_.Look() == DeadlockWatch::Seen::kForeign) {
+      until = Deadline::After(pause);
+      pause *= 2;
+    }
+    --looks_left;
+    FutexWait(word_, kDozing, until.nanoseconds());
   }
 }
 

@@ -8,9 +8,9 @@
 // for too long is the watchdog's question (watchdog.h), which is asked at the same time; a
 // suspicion shortens the tick.
 //
-// It must cost an idle process nothing. After a second without any turn it sleeps without limit,
-// and the first carrier to wake wakes it, so that its wake costs somebody microseconds at most once
-// a second.
+// It must cost an idle process nothing. After a second without any turn it looks for a deadlock
+// (deadlock_watch.h) and sleeps without limit, and the first carrier to wake wakes it, so that its
+// wake costs somebody microseconds at most once a second.
 //
 //   Called from   Start, Stop: the runtime's owner. CarrierIsBusy: carriers.
 //   Suspends      its own OS thread only.
@@ -24,6 +24,7 @@
 
 #include <bobbin/core/internal/atomic.h>
 
+#include "sched/src/deadlock_watch.h"
 #include "sched/src/os_thread_handle.h"
 #include "sched/src/watchdog.h"
 
@@ -33,8 +34,8 @@ class RuntimeCore;
 
 class Monitor {
  public:
-  Monitor(RuntimeCore& runtime, WatchdogOptions& watchdog)
-      : runtime_(runtime), watchdog_(watchdog) {}
+  Monitor(RuntimeCore& runtime, WatchdogOptions& watchdog, DeadlockOptions& deadlock)
+      : runtime_(runtime), watchdog_(watchdog), deadlock_watch_(runtime, deadlock) {}
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
@@ -42,6 +43,7 @@ class Monitor {
   void Start();
   void Stop() noexcept;
   const Watchdog& watchdog() const noexcept { return watchdog_; }
+  const DeadlockWatch& deadlock_watch() const noexcept { return deadlock_watch_; }
 
   void CarrierIsBusy() noexcept {
     // Pairs, as a sequentially consistent access, with the one in Run: a carrier leaves its sleep,
@@ -57,6 +59,9 @@ class Monitor {
 
   static constexpr std::chrono::milliseconds kTick{10};
   static constexpr int kQuietTicksBeforeDoze = 100;
+  // While only foreign threads could wake somebody, one of them may begin to wait, or end, and
+  // nobody tells. So there are some more looks, at pauses of 1, 2, 4... seconds.
+  static constexpr int kLooksWhileDozing = 8;
 
   // What a look at all carriers has shown.
   struct Seen {
@@ -68,11 +73,14 @@ class Monitor {
   // `planned`: the pause that was meant to lie between the last look and this one.
   Seen Look(std::chrono::nanoseconds planned) noexcept;
   bool AllAsleep() const noexcept;
+  // Sleeps until a carrier wakes. REQUIRES: the word was set to kDozing, and all carriers slept.
+  void Doze() noexcept;
   void Rouse() noexcept;
 
   RuntimeCore& runtime_;
   Atomic<uint32_t> word_{kWatching};  // The futex word; written by all, read by all.
   Watchdog watchdog_;
+  DeadlockWatch deadlock_watch_;
   std::vector<uint64_t> turns_;  // Of each carrier, at the last look.
   OsThreadHandle thread_;
 };

@@ -44,7 +44,7 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       stacks_(
           {.stack_bytes = options_.stack_bytes, .force_mprotect = options_.forces_mprotect_guards}),
       tasks_(TasksMax(options_, stacks_, carrier_count_)),
-      monitor_(*this, options_.watchdog) {
+      monitor_(*this, options_.watchdog, options_.deadlock) {
   InstallStackOverflowReport();
   SetDumpHook(&DumpCurrentRuntime);
   for (int i = 0; i < carrier_count_; ++i) {
@@ -313,6 +313,7 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
   }
   sum.computing_holds = monitor_.watchdog().computing_holds();
   sum.blocking_holds = monitor_.watchdog().blocking_holds();
+  sum.deadlocks = monitor_.deadlock_watch().deadlocks();
   sum.stacks = stacks_.carved();
   sum.stack_bytes = stacks_.stack_bytes();
   if (const PlatformPool* const pool = pool_.load()) sum.blocking = pool->Statistics();

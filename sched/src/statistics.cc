@@ -21,11 +21,12 @@ std::string RuntimeStatistics::Text() const {
       "  ever: {} switches, {} parks, {} wakes ({} from elsewhere), {} yields\n"
       "carriers: {} turns, {} sleeps, {} of them ended by another thread\n"
       "  held for too long: {} times by a computation, {} times by a call that blocks\n"
+      "deadlocks: {}\n"
       "waiting: {} timers, {} operations in the kernel\n"
       "stacks: {} of {} KiB\n",
       live(), fresh, ready, running, parked, spawned, started, ended, stolen, switches, parks,
       wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds, blocking_holds,
-      timers, in_flight, stacks, stack_bytes >> 10);
+      deadlocks, timers, in_flight, stacks, stack_bytes >> 10);
   if (blocking.threads_peak != 0) {
     text += fmt::format(
         "blocking: {} threads, {} active, {} queued, {} completed, {} rejected\n"

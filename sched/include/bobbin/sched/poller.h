@@ -46,6 +46,7 @@ class Poller {
   virtual void Wake() noexcept = 0;
 
   // How many operations are in the kernel's hands; the carrier does not end while there are any.
+  // Where there are none, nobody outside the process can make a virtual thread ready.
   virtual size_t in_flight() const noexcept { return 0; }
 
   // Asks the kernel to give up all of them. Called on the carrier at shutdown, once all virtual

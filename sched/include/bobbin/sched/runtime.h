@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/deadlock.h>
 #include <bobbin/sched/poller.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/statistics.h>
@@ -58,6 +59,8 @@ struct RuntimeOptions {
   std::chrono::nanoseconds shutdown_budget = std::chrono::seconds(25);
   // Who reports virtual threads that keep their carrier for too long.
   WatchdogOptions watchdog = {};
+  // What happens when nobody is left who could wake a virtual thread.
+  DeadlockOptions deadlock = {};
   // Ties carrier i to the i-th CPU of the affinity mask.
   bool pins_carriers = false;
   // Guard pages by mprotect, as on kernels before 6.13. For tests and comparisons.

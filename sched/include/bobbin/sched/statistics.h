@@ -54,6 +54,8 @@ struct RuntimeStatistics {
   // Virtual threads that kept a carrier for too long, ever; see WatchdogOptions.
   uint64_t computing_holds = 0;
   uint64_t blocking_holds = 0;
+  // Times when nobody was left who could wake any; see DeadlockOptions.
+  uint64_t deadlocks = 0;
 
   // Now.
   uint64_t timers = 0;     // Armed.

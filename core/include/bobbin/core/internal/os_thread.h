@@ -44,14 +44,23 @@ class OsThread final : public Thread {
   // Lets a thread whose wait the caller has ended go on.
   void Wake() noexcept;
 
+  // How many OS threads wait without a deadline, and have not been woken. Called from: any thread.
+  static uint64_t waiting_for_good() noexcept;
+
  private:
   static constexpr size_t kNameBytes = 48;
   static void Retire(void* record) noexcept;
   void ClearDescription() noexcept;
+  // Counts it, unless it has been woken. Returns what the signal says while it waits.
+  uint32_t BeginWaitingForGood() noexcept;
 
-  // 1 from Wake until the thread has noticed. Written by the waker and by the thread itself; it is
-  // the futex word.
-  Atomic<uint32_t> signal_{0};
+  // What the signal says: nothing, woken, or that the thread waits without a deadline.
+  static constexpr uint32_t kNone = 0;
+  static constexpr uint32_t kWoken = 1;
+  static constexpr uint32_t kWaitsForGood = 2;
+
+  // Turned to kWoken by the waker, all else by the thread itself; it is the futex word.
+  Atomic<uint32_t> signal_{kNone};
   void* runtime_ = nullptr;
   LocalTable* locals_ = nullptr;
   ContextNode* context_values_ = nullptr;  // Owned by the scopes that stand.
