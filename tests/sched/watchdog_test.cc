@@ -2,15 +2,14 @@
 
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <ctime>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -204,32 +203,36 @@ TEST(WatchdogTest, WaitingForACpuIsNoHold) {
   EXPECT_EQ(HoldsOf(watched.runtime), 0) << "the longest wait was " << longest.count() << " ns";
 }
 
-// A process that is stopped for longer than the limit, again and again.
-TEST(WatchdogTest, AStoppedProcessReportsNothing) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    Runtime runtime({.carriers = 1, .watchdog = {.limit = milliseconds(50)}});
-    VirtualThread thread = runtime.Spawn([&] {
-      for (int i = 0; i < 1000; ++i) {
-        ComputeFor(std::chrono::microseconds(500));
-        Yield();
-      }
-    });
-    const bool has_ended = thread.Join().ok();
-    _exit(has_ended ? static_cast<int>(std::min<uint64_t>(HoldsOf(runtime), 100)) : 101);
+// Has the calling process stopped six times, each time for longer than the limit below.
+void StopNowAndThen() {
+  const pid_t self = getpid();
+  if (fork() != 0) return;
+  for (int i = 0; i < 6; ++i) {
+    kill(self, SIGSTOP);
+    usleep(150'000);
+    kill(self, SIGCONT);
+    usleep(20'000);
   }
-  int status = 0;
-  for (int i = 0; waitpid(child, &status, WNOHANG) == 0; ++i) {
-    if (i < 6) {
-      kill(child, SIGSTOP);
-      std::this_thread::sleep_for(milliseconds(150));
-      kill(child, SIGCONT);
+  _exit(0);
+}
+
+int HoldsOfAStoppedProcess() {
+  StopNowAndThen();
+  Runtime runtime({.carriers = 1, .watchdog = {.limit = milliseconds(50)}});
+  VirtualThread thread = runtime.Spawn([&] {
+    // Longer than the stops and the pauses between them.
+    for (const MonotonicTime end = MonotonicNow() + milliseconds(1500); MonotonicNow() < end;) {
+      ComputeFor(std::chrono::microseconds(500));
+      Yield();
     }
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  });
+  EXPECT_OK(thread.Join());
+  return static_cast<int>(std::min<uint64_t>(HoldsOf(runtime), 100));
+}
+
+TEST(WatchdogDeathTest, AStoppedProcessReportsNothing) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(_exit(HoldsOfAStoppedProcess()), testing::ExitedWithCode(0), "");
 }
 
 TEST(WatchdogTest, AReportGoesToStandardErrorUnlessThereIsAReceiver) {
