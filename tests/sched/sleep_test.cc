@@ -60,7 +60,9 @@ TEST(SleepTest, OnOneCarrierSleepsEndInTheOrderOfTheirTimes) {
       Yield();
       all_slept = MonotonicNow() < first && ends.empty();
       BOBBIN_RETURN_IF_ERROR(group.Wait());
-      if (all_slept) EXPECT_THAT(ends, testing::ElementsAre(0, 1, 2, 3, 4));
+      if (all_slept) {
+        EXPECT_THAT(ends, testing::ElementsAre(0, 1, 2, 3, 4));
+      }
     }
     return absl::OkStatus();
   };

@@ -152,7 +152,7 @@ TEST(WatchdogTest, ALongTurnOfManyIsNobodysHold) {
         })
         .Detach();
   }
-  watched.runtime.AwaitIdle();
+  EXPECT_OK(watched.runtime.AwaitIdle());
   EXPECT_EQ(left.load(), 0);
   EXPECT_EQ(HoldsOf(watched.runtime), 0);
 }
