@@ -26,17 +26,22 @@ target_compile_options(bobbin_build_options INTERFACE
 # Private files are included by their path from the root: "core/src/task.h".
 target_include_directories(bobbin_build_options INTERFACE "${PROJECT_SOURCE_DIR}")
 
-# bobbin_module(<name> [TARGET <target>] HEADERS... SOURCES... [PUBLIC...] [PRIVATE...])
+# bobbin_module(<name> [TARGET <target>] HEADERS... SOURCES... [NATIVE...] [SIMULATED...]
+#               [PUBLIC...] [PRIVATE...])
 #
 # Makes the library bobbin::<target> out of the folder it is called in; <target> is <name>, unless
 # the folder holds more than one. HEADERS are the public ones, below include/. PUBLIC and PRIVATE
 # are the libraries it links.
 #
+# A module with SIMULATED sources is also a part of bobbin::testing, which has those in the place of
+# the NATIVE ones; see bobbin_simulated_library.
+#
 # Each library is a component of the installed package, with an export file of its own, so that
 # finding one does not ask for what only another one needs. bobbin-config.cmake.in says what that
 # is.
 function(bobbin_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET" "HEADERS;SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET"
+    "HEADERS;SOURCES;NATIVE;SIMULATED;PUBLIC;PRIVATE")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "bobbin_module(${name}): what is ${arg_UNPARSED_ARGUMENTS}?")
   endif()
@@ -45,7 +50,7 @@ function(bobbin_module name)
   endif()
   set(library bobbin_${arg_TARGET})
 
-  add_library(${library} STATIC ${arg_SOURCES})
+  add_library(${library} STATIC ${arg_SOURCES} ${arg_NATIVE})
   add_library(bobbin::${arg_TARGET} ALIAS ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${arg_TARGET})
   target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
@@ -54,11 +59,65 @@ function(bobbin_module name)
     PUBLIC ${arg_PUBLIC}
     PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:bobbin_build_options>)
 
-  install(TARGETS ${library} EXPORT bobbin-${arg_TARGET} FILE_SET HEADERS)
-  install(EXPORT bobbin-${arg_TARGET}
-    FILE bobbin-${arg_TARGET}-targets.cmake
+  bobbin_build_kind(${library} native)
+  bobbin_install_library(${arg_TARGET})
+
+  if(arg_SIMULATED)
+    list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+    list(TRANSFORM arg_SIMULATED PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+    set_property(GLOBAL APPEND PROPERTY bobbin_simulated_sources ${arg_SOURCES} ${arg_SIMULATED})
+    set_property(GLOBAL APPEND PROPERTY bobbin_simulated_includes
+      "${CMAKE_CURRENT_SOURCE_DIR}/include")
+    list(FILTER arg_PUBLIC EXCLUDE REGEX "^bobbin::")
+    set_property(GLOBAL APPEND PROPERTY bobbin_simulated_public ${arg_PUBLIC})
+    set_property(GLOBAL APPEND PROPERTY bobbin_simulated_private ${arg_PRIVATE})
+  endif()
+endfunction()
+
+# Every library is of one kind, and a program that links two kinds is refused: the same names would
+# mean different code.
+function(bobbin_build_kind library kind)
+  set_target_properties(${library} PROPERTIES
+    INTERFACE_BOBBIN_BUILD_KIND ${kind}
+    COMPATIBLE_INTERFACE_STRING BOBBIN_BUILD_KIND)
+endfunction()
+
+# Makes the library a component of the installed package.
+function(bobbin_install_library target)
+  install(TARGETS bobbin_${target} EXPORT bobbin-${target} FILE_SET HEADERS)
+  install(EXPORT bobbin-${target}
+    FILE bobbin-${target}-targets.cmake
     NAMESPACE bobbin::
     DESTINATION "${BOBBIN_PACKAGE_DIR}")
+endfunction()
+
+# bobbin_simulated_library(<target> HEADERS...)
+#
+# Makes the library bobbin::<target>: the modules so far that have a simulated half, all in one,
+# compiled with BOBBIN_SIMULATED, which whoever links it inherits. HEADERS are those that no other
+# library has, below include/.
+function(bobbin_simulated_library target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS")
+  set(library bobbin_${target})
+  foreach(what IN ITEMS sources includes public private)
+    get_property(${what} GLOBAL PROPERTY bobbin_simulated_${what})
+    list(REMOVE_DUPLICATES ${what})
+  endforeach()
+
+  add_library(${library} STATIC ${sources})
+  add_library(bobbin::${target} ALIAS ${library})
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${target})
+  target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
+  target_include_directories(${library} PUBLIC "$<BUILD_INTERFACE:${includes}>")
+  target_compile_features(${library} PUBLIC cxx_std_20)
+  target_compile_definitions(${library} PUBLIC BOBBIN_SIMULATED=1)
+  # It makes thousands of runs: unoptimised, it would make them five times as long.
+  target_compile_options(${library} PRIVATE $<$<CONFIG:Debug>:-O1>)
+  target_link_libraries(${library}
+    PUBLIC ${public}
+    PRIVATE ${private} $<BUILD_INTERFACE:bobbin_build_options>)
+  bobbin_build_kind(${library} simulated)
+  bobbin_install_library(${target})
 endfunction()
 
 # Makes what find_package(bobbin COMPONENTS ...) reads. Called once, after the modules.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <pthread.h>
-
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/word_lock.h>
 
 #include "core/src/context.h"
@@ -44,12 +43,9 @@ void Dispatcher::Bind() noexcept {
   BOBBIN_CHECK(CurrentOrNull() == nullptr || Current().role() != Role::kCarrier,
                "an OS thread can be only one carrier");
   exception_globals_ = ExceptionGlobals::OfThisThread();
-  pthread_attr_t attributes;
-  BOBBIN_CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0, "no stack bounds");
-  void* bottom = nullptr;
-  pthread_attr_getstack(&attributes, &bottom, &home_stack_bytes_);
-  pthread_attr_destroy(&attributes);
-  home_stack_.base = static_cast<char*>(bottom);
+  const StackBounds stack = OwnStack();
+  home_stack_.base = stack.base;
+  home_stack_bytes_ = stack.bytes;
 #if defined(__SANITIZE_THREAD__)
   home_.sanitizer_context_ = __tsan_get_current_fiber();
 #endif

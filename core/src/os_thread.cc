@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <pthread.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/futex.h>
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/os_thread.h>
 #include <bobbin/core/internal/spin_lock.h>
 
@@ -19,27 +19,22 @@ namespace bobbin::internal {
 
 namespace {
 
-// Records whose OS thread has exited, and the key whose destructor brings them here.
+// Records whose OS thread has exited.
 struct RecordPool {
   SpinLock lock;
   OsThread* first ABSL_GUARDED_BY(lock) = nullptr;
-  pthread_key_t key{};
 };
 
-RecordPool& Records(void (*retire)(void*)) {
+RecordPool& Records() {
   // Never destroyed: OS threads may exit after static destruction has begun.
-  static RecordPool* const pool = [retire] {
-    RecordPool* const made = std::make_unique<RecordPool>().release();
-    BOBBIN_CHECK(pthread_key_create(&made->key, retire) == 0, "no pthread key left");
-    return made;
-  }();
+  static RecordPool* const pool = std::make_unique<RecordPool>().release();
   return *pool;
 }
 
 }  // namespace
 
 OsThread& OsThread::Adopt() noexcept {
-  RecordPool& pool = Records(&Retire);
+  RecordPool& pool = Records();
   OsThread* record;
   {
     SpinLockHolder hold(pool.lock);
@@ -49,7 +44,7 @@ OsThread& OsThread::Adopt() noexcept {
   if (record == nullptr) record = std::make_unique<OsThread>().release();
   record->state_.Reset(Phase::kRunning);
   record->has_checked_cancel_ = true;  // It has no carrier, ever.
-  pthread_setspecific(pool.key, record);
+  AtThreadExit(&Retire, record);
   return *record;
 }
 
@@ -62,7 +57,7 @@ void OsThread::Retire(void* record) noexcept {
                    thread.context_values_ == nullptr,
                "an OS thread exits inside a scope that it began");
   thread.ClearDescription();
-  RecordPool& pool = Records(&Retire);
+  RecordPool& pool = Records();
   SpinLockHolder hold(pool.lock);
   thread.next_free_ = pool.first;
   pool.first = &thread;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <sched.h>
-
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/word_lock.h>
 
@@ -14,12 +13,10 @@ constexpr int kPausesBeforeYield = 64;
 
 void Backoff::Pause() noexcept {
   if (++rounds_ % kPausesBeforeYield == 0) {
-    sched_yield();
-    return;
+    GiveUpSlice();
+  } else {
+    PauseSpin();
   }
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
 }
 
 bool OthersRunMeanwhile() noexcept {

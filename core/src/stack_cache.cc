@@ -10,6 +10,7 @@
 #include <limits>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/fault.h>
 #include <bobbin/core/internal/stack_cache.h>
 
 #include "core/src/sanitizer.h"
@@ -216,6 +217,7 @@ StackCache::~StackCache() {
 }
 
 bool StackCache::Refill() noexcept {
+  if (HasFault(faults::kNoStack)) return false;
   // Few at first, then as many as make the guards cheap.
   pool_.Take(std::min(std::clamp<size_t>(taken_, 8, kMadviseBatch), cached_max_), stacks_);
   taken_ += stacks_.size();

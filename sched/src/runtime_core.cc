@@ -153,6 +153,10 @@ void RuntimeCore::CarrierIsIdle() noexcept {
   woken.Dispatch();
 }
 
+void RuntimeCore::SeeAnnouncements() const noexcept {
+  for (const auto& carrier : carriers_) static_cast<void>(carrier->state());
+}
+
 bool RuntimeCore::AwaitIdle() {
   idle_awaited_.fetch_add(1);
   bool is_idle = false;
@@ -167,6 +171,7 @@ bool RuntimeCore::AwaitIdle() {
       idle_waiters_.PushBack(self);
     }
     // The last one may have ended before anybody knew that it was awaited.
+    SeeAnnouncements();
     if (Live() == 0) CarrierIsIdle();
     const Wake wake = self.Park();
     if (wake != Wake::kNotified) {

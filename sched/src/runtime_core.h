@@ -8,9 +8,12 @@
 // before it was launched, so equal sums mean that at the moment between the two readings nothing
 // was alive.
 //
-// Why the end is not missed. AwaitIdle sets a flag, then looks. A carrier looks at the flag after
-// it has announced that it sleeps, which comes after its last "ended". With the announcement a
-// read-modify-write and the flag sequentially consistent, at least one side sees the other.
+// Why the end is not missed. AwaitIdle sets a flag, then reads each carrier's state, then counts. A
+// carrier counts its last "ended", then announces in its state that it sleeps, then looks at the
+// flag. Flag and state are sequentially consistent, so at least one side sees the other: the
+// carrier the flag, or AwaitIdle the announcement, and with it everything that came before, the
+// last "ended" too. Two carriers that end the last two at once both count themselves asleep with a
+// read-modify-write of one word, and the second one sees what the first one did.
 //
 //   Called from   as each member says.
 //   Suspends      AwaitIdle and Shutdown block the calling OS thread.
@@ -96,6 +99,8 @@ class RuntimeCore {
   void CarrierIsBusy() noexcept { monitor_.CarrierIsBusy(); }
 
  private:
+  // Makes what every carrier did before it announced its sleep visible to Live().
+  void SeeAnnouncements() const noexcept;
   // The calling thread's carrier, if it is one of this runtime's.
   Carrier* OwnCarrier() const noexcept;
   // "3 virtual threads did not end: "reader" (id 7, waits), ...".

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <sched.h>
 
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/sched/sleep.h>
 
@@ -54,7 +54,7 @@ void Yield() {
   if (thread.role() == Role::kVirtual) {
     thread.dispatcher()->Yield(thread);
   } else {
-    sched_yield();
+    internal::GiveUpSlice();
   }
 }
 

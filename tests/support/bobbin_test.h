@@ -38,7 +38,7 @@ namespace bobbin::test {
 // for leftovers at the end.
 void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& body);
 
-class RuntimeTest : public testing::Test {
+class RuntimeTest : public ::testing::Test {
  public:
   explicit RuntimeTest(bool is_foreign) : is_foreign_(is_foreign) {}
   void set_carriers(int carriers) { carriers_ = carriers; }

@@ -8,7 +8,9 @@
 #ifndef BOBBIN_TESTS_SUPPORT_OS_THREADS_H_
 #define BOBBIN_TESTS_SUPPORT_OS_THREADS_H_
 
+#if !defined(BOBBIN_SIMULATED)
 #include <thread>
+#endif
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -19,6 +21,9 @@
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 
+#if defined(BOBBIN_SIMULATED)
+#include "sched/src/os_thread_handle.h"
+#endif
 #include "tests/support/status_matchers.h"
 
 namespace bobbin::test {
@@ -32,15 +37,27 @@ class OsThreads {
 
   template <typename F>
   void Start(F&& body) {
+#if defined(BOBBIN_SIMULATED)
+    threads_.emplace_back("foreign", std::forward<F>(body));
+#else
     threads_.emplace_back(std::forward<F>(body));
+#endif
   }
   void Join() {
+#if defined(BOBBIN_SIMULATED)
+    for (internal::OsThreadHandle& thread : threads_) thread.Join();
+#else
     for (std::thread& thread : threads_) thread.join();
+#endif
     threads_.clear();
   }
 
  private:
+#if defined(BOBBIN_SIMULATED)
+  std::vector<internal::OsThreadHandle> threads_;
+#else
   std::vector<std::thread> threads_;
+#endif
 };
 
 // A platform thread is one of the runtime's default pool, which has only a few.

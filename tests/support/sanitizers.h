@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sanitizers: whether a test runs under one, and what it should then expect.
+// Sanitizers: whether a test runs under one, or in a simulation, and what it should then expect.
 //
 //   Called from   any thread.
 
@@ -38,6 +38,13 @@ inline constexpr bool kUnderThreadSanitizer = false;
 #endif
 inline constexpr bool kUnderSanitizer = kUnderAddressSanitizer || kUnderThreadSanitizer;
 
+// In a simulation the seeds are the rounds.
+#if defined(BOBBIN_SIMULATED)
+inline constexpr bool kIsSimulated = true;
+#else
+inline constexpr bool kIsSimulated = false;
+#endif
+
 #if defined(NDEBUG) && !defined(BOBBIN_TEST_ADDRESS_SANITIZER) && \
     !defined(BOBBIN_TEST_THREAD_SANITIZER)
 inline constexpr bool kChecksDebug = false;
@@ -47,7 +54,8 @@ inline constexpr bool kChecksDebug = true;  // BOBBIN_DCHECK is on.
 
 // How often a race is repeated: `rounds`, or a part of them where each takes ten times as long.
 constexpr int Rounds(int rounds) {
-  return kUnderThreadSanitizer    ? std::max(1, rounds / 20)
+  return kIsSimulated             ? std::max(1, rounds / 200)
+         : kUnderThreadSanitizer  ? std::max(1, rounds / 20)
          : kUnderAddressSanitizer ? std::max(1, rounds / 4)
                                   : rounds;
 }

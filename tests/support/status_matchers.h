@@ -40,7 +40,7 @@ MATCHER_P(IsOkAndHolds, value, "is OK, and its value is as expected") {
     *result_listener << "which is " << arg.status().ToString();
     return false;
   }
-  return testing::ExplainMatchResult(value, *arg, result_listener);
+  return ::testing::ExplainMatchResult(value, *arg, result_listener);
 }
 
 inline constexpr absl::StatusCode kOk = absl::StatusCode::kOk;

@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/sched/sleep.h>
 
@@ -30,7 +31,7 @@ void AwaitTrue(Condition condition) {
   for (int looks = 1; !condition(); ++looks) {
     Yield();
     // The one that is awaited may be on another carrier, which needs this CPU.
-    if (looks % 64 == 0) sched_yield();
+    if (looks % 64 == 0) internal::GiveUpSlice();
   }
 }
 

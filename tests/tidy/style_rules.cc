@@ -26,6 +26,11 @@ const std::vector<Arrows> kArrows = {
     {"db", {"db", "cron", "io", "sched", "core"}},
 };
 
+// The simulation: sched's, and only its own files and those of tests may include it.
+constexpr std::string_view kSimulation = "testing/";
+const Names kSimulationFiles = {"sched/include/bobbin/testing/", "sched/src/simulate.cc",
+                                "sched/src/depth_first_chooser.h", "sched/src/random_chooser.h"};
+
 // The files that start OS threads and make them wait.
 const Names kOsThreads = {"core/src/os_thread.cc", "sched/src/os_thread.cc"};
 
@@ -273,8 +278,14 @@ Complaints CheckIncludes(const Source& source) {
     if (!is_public && !is_private) continue;
 
     // Whether it may be.
-    const std::string_view other = ModuleOf(is_public ? target.substr(kOurs.size()) : target);
+    std::string_view other = ModuleOf(is_public ? target.substr(kOurs.size()) : target);
     if (module.empty()) continue;  // Tests and benchmarks look wherever they like.
+    if (is_public && target.substr(kOurs.size()).starts_with(kSimulation)) {
+      other = "sched";
+      if (!IsListed(source.path, kSimulationFiles)) {
+        complain("the product does not know how it is simulated");
+      }
+    }
     if (is_private && IsPublicHeader(source.path)) {
       complain("a public header includes a private file");
     } else if (is_private && other != module) {

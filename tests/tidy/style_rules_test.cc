@@ -92,6 +92,19 @@ TEST(IncludesTest, AreWrittenInOneWay) {
               IsEmpty());
 }
 
+TEST(IncludesTest, OnlyTheSimulationKnowsItself) {
+  const std::string testing = "#include <bobbin/testing/simulate.h>\n";
+  for (const char* path : {"sched/src/simulate.cc", "sched/include/bobbin/testing/a.h",
+                           "tests/core/a_test.cc", "docs/examples/a.cc"}) {
+    EXPECT_THAT(Apply(CheckIncludes, path, testing), IsEmpty()) << path;
+  }
+  EXPECT_THAT(Apply(CheckIncludes, "sched/src/carrier.cc", testing),
+              ElementsAre("1: the product does not know how it is simulated"));
+  EXPECT_THAT(Apply(CheckIncludes, "core/src/a.cc", testing),
+              ElementsAre("1: the product does not know how it is simulated",
+                          "1: core does not know sched"));
+}
+
 TEST(BannedCodeTest, IsFoundInProductCodeOnly) {
   EXPECT_THAT(Apply(CheckBannedCode, "core/src/a.cc", "\nstd::mutex m;\n"),
               ElementsAre("2: `std::mutex`: use bobbin::Mutex"));

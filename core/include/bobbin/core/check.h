@@ -3,9 +3,9 @@
 // Checks: a broken promise ends the process, with a message that names the thread.
 //
 // BOBBIN_CHECK is always on and guards what a caller could get wrong and every state from which
-// going on would corrupt memory. BOBBIN_DCHECK is on in debug and sanitizer builds only: it stands
-// where a check costs more than a compare, or sits on the switch path. Neither is for operating
-// errors (a full queue, a reset peer): those are absl::Status values.
+// going on would corrupt memory. BOBBIN_DCHECK is on in debug, sanitizer and simulated builds
+// only: it stands where a check costs more than a compare, or sits on the switch path. Neither is
+// for operating errors (a full queue, a reset peer): those are absl::Status values.
 //
 //   Called from   any thread, also on a signal's stack.
 //   Suspends      never.
@@ -37,7 +37,8 @@ void SetDumpHook(DumpHook hook) noexcept;
        ? static_cast<void>(0)                                                             \
        : ::bobbin::internal::CheckFailed(__FILE__, __LINE__, #condition, (message)))
 
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(BOBBIN_SIMULATED)
 #define BOBBIN_DCHECK(condition, message) \
   static_cast<void>(sizeof((condition) ? 1 : 0))
 #else

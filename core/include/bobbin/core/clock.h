@@ -20,8 +20,12 @@ namespace bobbin {
 using MonotonicClock = std::chrono::steady_clock;
 using MonotonicTime = std::chrono::time_point<MonotonicClock, std::chrono::nanoseconds>;
 
-// Now, read from the system.
+// Now, read from the system; in a simulation, its own time.
+#if defined(BOBBIN_SIMULATED)
+MonotonicTime MonotonicNow();
+#else
 inline MonotonicTime MonotonicNow() { return MonotonicClock::now(); }
+#endif
 
 }  // namespace bobbin
 

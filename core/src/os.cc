@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/internal/os.h>
+
+namespace bobbin::internal {
+
+void GiveUpSlice() noexcept { sched_yield(); }
+
+void PauseSpin() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void AtThreadExit(void (*exit)(void*), void* argument) noexcept {
+  static const pthread_key_t key = [exit] {
+    pthread_key_t made;
+    BOBBIN_CHECK(pthread_key_create(&made, exit) == 0, "no pthread key left");
+    return made;
+  }();
+  pthread_setspecific(key, argument);
+}
+
+StackBounds OwnStack() noexcept {
+  pthread_attr_t attributes;
+  BOBBIN_CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0, "no stack bounds");
+  void* base = nullptr;
+  size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &base, &bytes);
+  pthread_attr_destroy(&attributes);
+  return {static_cast<char*>(base), bytes};
+}
+
+}  // namespace bobbin::internal

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operating system of a simulation: in the place of os.cc and futex.cc.
+
+#include <bobbin/core/clock.h>
+#include <bobbin/core/internal/atomic.h>
+#include <bobbin/core/internal/futex.h>
+#include <bobbin/core/internal/os.h>
+#include <bobbin/core/internal/simulator.h>
+
+namespace bobbin {
+
+MonotonicTime MonotonicNow() {
+  internal::Simulator* const simulator = internal::Simulator::Active();
+  if (simulator == nullptr) return MonotonicClock::now();
+  return MonotonicTime(std::chrono::nanoseconds(simulator->Now()));
+}
+
+namespace internal {
+
+bool HasFault(FaultPoint point) noexcept { return Simulator::Fails(point); }
+
+void GiveUpSlice() noexcept { Simulator::Pause(); }
+
+void PauseSpin() noexcept { Simulator::Pause(); }
+
+void AtThreadExit(void (*exit)(void*), void* argument) noexcept {
+  if (Simulator* const simulator = Simulator::Active()) simulator->AtThreadExit(exit, argument);
+}
+
+StackBounds OwnStack() noexcept {
+  const Simulator* const simulator = Simulator::Active();
+  if (simulator == nullptr) return {};
+  const std::span<char> stack = simulator->RunningStack();
+  return {stack.data(), stack.size()};
+}
+
+bool FutexWait(Atomic<uint32_t>& word, uint32_t value, int64_t deadline) noexcept {
+  Simulator* const simulator = Simulator::Active();
+  if (simulator == nullptr) return true;
+  Simulator::Step(StepKind::kFutexWait, &word, Place::Here());
+  if (word.newest() != value || Simulator::Fails(faults::kSpuriousWake)) return true;
+  return simulator->WaitOn(&word, deadline);
+}
+
+void FutexWakeOne(Atomic<uint32_t>& word) noexcept {
+  Simulator* const simulator = Simulator::Active();
+  if (simulator == nullptr) return;
+  Simulator::Step(StepKind::kFutexWake, &word, Place::Here());
+  simulator->WakeOne(&word);
+}
+
+}  // namespace internal
+
+}  // namespace bobbin

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small cases of everything that two threads can do to each other here: each in all its
+// orders, up to a bound, and the larger ones in many. The mutants of this folder are caught by
+// these.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include <bobbin/core/cancel.h>
+#include <bobbin/core/channel.h>
+#include <bobbin/core/condition.h>
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/event.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/core/semaphore.h>
+#include <bobbin/core/wait_group.h>
+#include <bobbin/sched/runtime.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/task_group.h>
+#include <bobbin/testing/atomic.h>
+#include <bobbin/testing/os_thread.h>
+#include <bobbin/testing/plain.h>
+#include <bobbin/testing/simulate.h>
+
+#include "sched/src/fresh_deque.h"
+
+namespace bobbin::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+void ExpectExplored(const ExplorationOptions& options, absl::AnyInvocable<void()> body) {
+  const SimulationReport report = Explore(options, std::move(body));
+  EXPECT_TRUE(report.ok());
+  EXPECT_TRUE(report.is_complete) << report.runs << " runs were not enough";
+  std::printf("%llu runs, %llu steps\n", static_cast<unsigned long long>(report.runs),
+              static_cast<unsigned long long>(report.steps));
+}
+
+void ExpectSimulated(const SimulationOptions& options, absl::AnyInvocable<void()> body) {
+  EXPECT_TRUE(Simulate(options, std::move(body)).ok());
+}
+
+// --- The primitives, between OS threads: every order.
+
+TEST(InterleavingTest, AnEventIsSetWhileSomebodyBeginsToWait) {
+  ExpectExplored({.preemptions_max = 3}, [] {
+    Plain<int> value(0);
+    auto event = std::make_unique<Event>();
+    OsThread setter([&value, &event = *event] {
+      value.Write(1);
+      event.Set();
+    });
+    BOBBIN_CHECK(event->Wait().ok(), "nobody stops the wait");
+    event = nullptr;  // Whoever has seen it set may destroy it.
+    BOBBIN_CHECK(value.Read() == 1, "the value");
+  });
+}
+
+TEST(InterleavingTest, ADeadlinePassesWhileAnEventIsSet) {
+  ExpectExplored({.preemptions_max = 2, .delays_max = 1}, [] {
+    Event event;
+    OsThread setter([&] { event.Set(); });
+    const absl::Status status = event.WaitUntil(Deadline::After(milliseconds(1)));
+    BOBBIN_CHECK(status.ok() || absl::IsDeadlineExceeded(status), "one of the two");
+    BOBBIN_CHECK(event.Wait().ok(), "a wait whose deadline has passed leaves nothing behind");
+  });
+}
+
+TEST(InterleavingTest, AMutexIsHandedOver) {
+  ExpectExplored({.preemptions_max = 2}, [] {
+    Mutex mutex;
+    Plain<int> inside(0);
+    const auto enter = [&] {
+      const MutexLock lock(mutex);
+      inside.Write(inside.Read() + 1);
+    };
+    OsThread first(enter);
+    OsThread second(enter);
+    enter();
+    first.Join();
+    second.Join();
+    BOBBIN_CHECK(inside.Read() == 3, "one was lost");
+  });
+}
+
+TEST(InterleavingTest, AMutexIsDestroyedByItsLastHolder) {
+  ExpectExplored({.preemptions_max = 3}, [] {
+    auto mutex = std::make_unique<Mutex>();
+    Plain<bool> is_over(false);
+    OsThread other([&is_over, &mutex = *mutex] {
+      const MutexLock lock(mutex);
+      is_over.Write(true);
+    });
+    while (true) {
+      mutex->lock();
+      const bool ends = is_over.Read();
+      mutex->unlock();
+      if (ends) break;
+      Yield();
+    }
+    mutex = nullptr;
+  });
+}
+
+TEST(InterleavingTest, ALockWithADeadlineIsHandedOver) {
+  ExpectExplored({.preemptions_max = 2, .delays_max = 1}, [] {
+    Mutex mutex;
+    Plain<int> inside(0);
+    OsThread other([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (!mutex.LockUntil(Deadline::After(milliseconds(1))).ok()) return;
+      inside.Write(inside.Read() + 1);
+      mutex.unlock();
+    });
+    {
+      const MutexLock lock(mutex);
+      inside.Write(inside.Read() + 1);
+    }
+    const MutexLock lock(mutex);
+    inside.Write(inside.Read() + 1);
+  });
+}
+
+TEST(InterleavingTest, ASemaphoreServesALargeRequestFirst) {
+  ExpectExplored({.preemptions_max = 1, .delays_max = 1}, [] {
+    Semaphore permits(1);
+    OsThread large([&] {
+      if (permits.AcquireUntil(2, Deadline::After(milliseconds(1))).ok()) permits.Release(2);
+    });
+    OsThread small([&] { BOBBIN_CHECK(permits.Acquire().ok(), "nobody stops the wait"); });
+    permits.Release();
+    large.Join();
+    small.Join();
+    BOBBIN_CHECK(permits.TryAcquire(), "a permit got lost");
+  });
+}
+
+TEST(InterleavingTest, ASemaphoreIsDestroyedByWhoWasServed) {
+  ExpectExplored({.preemptions_max = 3}, [] {
+    auto permits = std::make_unique<Semaphore>(0);
+    OsThread giver([&permits = *permits] { permits.Release(); });
+    BOBBIN_CHECK(permits->Acquire().ok(), "nobody stops the wait");
+    permits = nullptr;
+  });
+}
+
+TEST(InterleavingTest, AWaitGroupIsDestroyedByWhoWaited) {
+  ExpectExplored({.preemptions_max = 2}, [] {
+    auto parts = std::make_unique<WaitGroup>();
+    Plain<int> first_part(0);
+    parts->Add(2);
+    OsThread first([&first_part, &parts = *parts] {
+      first_part.Write(1);
+      parts.Done();
+    });
+    OsThread second([&parts = *parts] { parts.Done(); });
+    BOBBIN_CHECK(parts->Wait().ok(), "nobody stops the wait");
+    parts = nullptr;
+    BOBBIN_CHECK(first_part.Read() == 1, "the part");
+  });
+}
+
+TEST(InterleavingTest, AConditionIsNotifiedWhileSomebodyBeginsToWait) {
+  ExpectExplored({.preemptions_max = 2}, [] {
+    Mutex mutex;
+    Condition condition;
+    bool is_ready = false;
+    OsThread notifier([&] {
+      {
+        const MutexLock lock(mutex);
+        is_ready = true;
+      }
+      condition.NotifyOne();
+    });
+    const MutexLock lock(mutex);
+    while (!is_ready) BOBBIN_CHECK(condition.Wait(mutex).ok(), "nobody stops the wait");
+  });
+}
+
+TEST(InterleavingTest, AChannelHandsOverAndCloses) {
+  for (const size_t capacity : {0, 1}) {
+    ExpectExplored({.preemptions_max = 2}, [capacity] {
+      auto ends = MakeChannel<std::unique_ptr<Plain<int>>>({.capacity = capacity});
+      OsThread sender([out = std::move(ends.sender)]() mutable {
+        for (int i = 0; i < 2; ++i) {
+          BOBBIN_CHECK(out.Send(std::make_unique<Plain<int>>(i)).ok(), "somebody receives");
+        }
+      });
+      for (int i = 0; i < 2; ++i) {
+        auto received = ends.receiver.Receive();
+        BOBBIN_CHECK(received.ok() && (*received)->Read() == i, "in the order of sending");
+      }
+      BOBBIN_CHECK(absl::IsOutOfRange(ends.receiver.Receive().status()), "the sender has left");
+    });
+  }
+}
+
+TEST(InterleavingTest, AChannelClosesUnderASenderThatWaits) {
+  ExpectExplored({.preemptions_max = 3}, [] {
+    auto ends = MakeChannel<int>({.capacity = 0});
+    OsThread sender([out = std::move(ends.sender)]() mutable {
+      BOBBIN_CHECK(absl::IsFailedPrecondition(out.Send(1)), "nobody receives");
+    });
+    { const Receiver<int> gone = std::move(ends.receiver); }
+    sender.Join();
+  });
+}
+
+// --- The scheduler's parts.
+
+TEST(InterleavingTest, ATaskIsTakenOnce) {
+  ExpectExplored({.preemptions_max = 3, .old_reads_max = 2}, [] {
+    bobbin::internal::FreshDeque deque(true);
+    bobbin::internal::Task tasks[2];
+    for (auto& task : tasks) deque.Push(task);
+    int stolen = 0;
+    OsThread thief([&] {
+      for (int i = 0; i < 2; ++i) stolen += deque.Steal() != nullptr ? 1 : 0;
+    });
+    int taken = 0;
+    while (deque.TakeNewest() != nullptr) ++taken;
+    thief.Join();
+    BOBBIN_CHECK(taken + stolen == 2, "taken twice, or lost");
+  });
+}
+
+TEST(InterleavingTest, AWakeFromElsewhereMeetsACarrierThatFallsAsleep) {
+  ExpectExplored({.carriers = 1, .preemptions_max = 2}, [] {
+    Event event;
+    OsThread setter([&] { event.Set(); });
+    BOBBIN_CHECK(event.Wait().ok(), "nobody stops the wait");
+    setter.Join();
+  });
+}
+
+TEST(InterleavingTest, AWakeFromElsewhereMeetsATimer) {
+  ExpectExplored({.carriers = 1, .preemptions_max = 1, .delays_max = 1}, [] {
+    Event event;
+    OsThread setter([&] { event.Set(); });
+    const absl::Status status = event.WaitUntil(Deadline::After(milliseconds(2)));
+    BOBBIN_CHECK(status.ok() || absl::IsDeadlineExceeded(status), "one of the two");
+    setter.Join();
+  });
+}
+
+// --- Runtimes: many orders.
+
+TEST(InterleavingTest, WakesBetweenCarriersAreNotLost) {
+  for (const int carriers : {2, 3}) {
+    ExpectSimulated({.seeds = 2000, .carriers = carriers}, [] {
+      Semaphore ping(0);
+      Semaphore pong(0);
+      TaskGroup group({.placement = Placement::kSpread});
+      for (int i = 0; i < 3; ++i) {
+        group.Spawn([&] {
+          BOBBIN_CHECK(ping.Acquire().ok(), "nobody stops the wait");
+          pong.Release();
+        });
+      }
+      for (int i = 0; i < 3; ++i) {
+        ping.Release();
+        BOBBIN_CHECK(pong.Acquire().ok(), "nobody stops the wait");
+      }
+      BOBBIN_CHECK(group.Wait().ok(), "nobody fails");
+    });
+  }
+}
+
+TEST(InterleavingTest, ACancelIsNeverLost) {
+  ExpectSimulated({.seeds = 3000, .carriers = 2}, [] {
+    Event never;
+    VirtualThread waiting = Spawn({.placement = Placement::kSpread}, [&] { return never.Wait(); });
+    VirtualThread sleeping =
+        Spawn({.placement = Placement::kSpread}, [] { return SleepUntil(Deadline::Never()); });
+    waiting.Cancel();
+    sleeping.Cancel();
+    BOBBIN_CHECK(absl::IsCancelled(waiting.Join()), "cancelled");
+    BOBBIN_CHECK(absl::IsCancelled(sleeping.Join()), "cancelled");
+  });
+}
+
+TEST(InterleavingTest, NotifyDeadlineAndCancelEndAWaitOnce) {
+  ExpectSimulated({.seeds = 3000, .carriers = 2}, [] {
+    Event event;
+    TaskGroup group({.on_failure = OnFailure::kLog, .placement = Placement::kSpread});
+    VirtualThread waiting = Spawn({.placement = Placement::kSpread}, [&] {
+      const absl::Status status = event.WaitUntil(Deadline::After(milliseconds(1)));
+      BOBBIN_CHECK(status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status),
+                   "one of the three");
+      return absl::OkStatus();
+    });
+    VirtualThread setting = Spawn({.placement = Placement::kSpread}, [&] {
+      static_cast<void>(SleepFor(milliseconds(1)));
+      event.Set();
+    });
+    static_cast<void>(SleepFor(milliseconds(1)));
+    waiting.Cancel();
+    BOBBIN_CHECK(waiting.Join().ok(), "ended");
+    BOBBIN_CHECK(setting.Join().ok(), "ended");
+  });
+}
+
+TEST(InterleavingTest, NewThreadsFromElsewhereAreNotForgotten) {
+  ExpectSimulated({.seeds = 2000, .carriers = 0}, [] {
+    Runtime runtime({.carriers = 2});
+    for (int i = 0; i < 4; ++i) BOBBIN_CHECK(runtime.Spawn([] {}).Join().ok(), "ended");
+    for (int i = 0; i < 3; ++i) runtime.Spawn([] { Yield(); }).Detach();
+    runtime.AwaitIdle();
+    BOBBIN_CHECK(runtime.Statistics().live() == 0, "idle");
+  });
+}
+
+TEST(InterleavingTest, ASystemThatGivesNoStackIsWaitedFor) {
+  ExpectSimulated({.seeds = 300,
+                   .carriers = 2,
+                   .faults = {{bobbin::internal::faults::kNoStack.name, 0.2},
+                              {bobbin::internal::faults::kSpuriousWake.name, 0.2},
+                              {bobbin::internal::faults::kWeakExchange.name, 0.2}}},
+                  [] {
+                    TaskGroup group({.placement = Placement::kSpread});
+                    for (int i = 0; i < 6; ++i) group.Spawn([] { Yield(); });
+                    BOBBIN_CHECK(group.Wait().ok(), "nobody fails");
+                  });
+}
+
+}  // namespace
+}  // namespace bobbin::testing
