@@ -19,14 +19,6 @@ void Backoff::Pause() noexcept {
   }
 }
 
-bool OthersRunMeanwhile() noexcept {
-  static const bool they_do = [] {
-    cpu_set_t usable;
-    return sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) > 1;
-  }();
-  return they_do;
-}
-
 void SpinLock::LockSlow() noexcept {
   Backoff backoff;
   do {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/os.h>

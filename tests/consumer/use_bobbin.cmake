@@ -15,6 +15,7 @@ if(WAY STREQUAL "installed")
   run(${configure} "-DCMAKE_PREFIX_PATH=${SCRATCH}/prefix")
   run("${CMAKE_COMMAND}" --build "${SCRATCH}/build")
   run("${SCRATCH}/build/consumer")
+  run("${SCRATCH}/build/simulated")
 else()
   # Whether every target is found from outside shows when the project is configured; compiling all
   # of bobbin once more would show nothing new.

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -38,8 +37,6 @@ void ExpectExplored(const ExplorationOptions& options, absl::AnyInvocable<void()
   const SimulationReport report = Explore(options, std::move(body));
   EXPECT_TRUE(report.ok());
   EXPECT_TRUE(report.is_complete) << report.runs << " runs were not enough";
-  std::printf("%llu runs, %llu steps\n", static_cast<unsigned long long>(report.runs),
-              static_cast<unsigned long long>(report.steps));
 }
 
 void ExpectSimulated(const SimulationOptions& options, absl::AnyInvocable<void()> body) {
@@ -137,6 +134,17 @@ TEST(InterleavingTest, ASemaphoreServesALargeRequestFirst) {
     large.Join();
     small.Join();
     BOBBIN_CHECK(permits.TryAcquire(), "a permit got lost");
+  });
+}
+
+TEST(InterleavingTest, ASemaphoreServesTheSmallWhenTheLargeGivesUp) {
+  ExpectExplored({.preemptions_max = 2, .delays_max = 1}, [] {
+    Semaphore permits(1);
+    OsThread large([&] {
+      const absl::Status status = permits.AcquireUntil(2, Deadline::After(milliseconds(1)));
+      BOBBIN_CHECK(absl::IsDeadlineExceeded(status), "there are not so many");
+    });
+    BOBBIN_CHECK(permits.Acquire().ok(), "nobody stops the wait");
   });
 }
 
