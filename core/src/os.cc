@@ -5,6 +5,7 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/os.h>
+#include <bobbin/core/internal/word_lock.h>
 
 namespace bobbin::internal {
 
@@ -14,6 +15,14 @@ void PauseSpin() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+bool OthersRunMeanwhile() noexcept {
+  static const bool they_do = [] {
+    cpu_set_t usable;
+    return sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) > 1;
+  }();
+  return they_do;
 }
 
 void AtThreadExit(void (*exit)(void*), void* argument) noexcept {

@@ -7,6 +7,7 @@
 #include <bobbin/core/internal/futex.h>
 #include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/simulator.h>
+#include <bobbin/core/internal/word_lock.h>
 
 namespace bobbin {
 
@@ -23,6 +24,8 @@ bool HasFault(FaultPoint point) noexcept { return Simulator::Fails(point); }
 void GiveUpSlice() noexcept { Simulator::Pause(); }
 
 void PauseSpin() noexcept { Simulator::Pause(); }
+
+bool OthersRunMeanwhile() noexcept { return true; }
 
 void AtThreadExit(void (*exit)(void*), void* argument) noexcept {
   if (Simulator* const simulator = Simulator::Active()) simulator->AtThreadExit(exit, argument);

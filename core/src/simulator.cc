@@ -454,7 +454,7 @@ void Simulator::EndRunning() noexcept {
     state_->threads[static_cast<size_t>(self.joiner)].state = SimulatedThread::State::kReady;
   }
   if (is_last()) ReturnToCaller();
-  Reschedule(Turn::kWaits);
+  Reschedule(Switch::kWaits);
 }
 
 void Simulator::Run(absl::AnyInvocable<void()> body) {
@@ -511,9 +511,9 @@ void Simulator::TakeStep(StepKind kind, const void* at, Place place) noexcept {
   if (next_deadline_ <= now_) Expire();
   if (kind == StepKind::kPause) {
     Yielded(self);
-    Reschedule(Turn::kYields);
+    Reschedule(Switch::kYields);
   } else if (kind != StepKind::kEnd) {
-    Reschedule(Turn::kGoesOn);
+    Reschedule(Switch::kPreempts);
   }
   self.event = (self.event + 1) % kEventsKept;
   Event& event = self.events[self.event];
@@ -526,7 +526,7 @@ void Simulator::TakeStep(StepKind kind, const void* at, Place place) noexcept {
   event.place = place;
 }
 
-void Simulator::Reschedule(Turn turn) noexcept {
+void Simulator::Reschedule(Switch kind) noexcept {
   SimulatedThread& self = *state_->running;
   while (true) {
     std::vector<int>& candidates = state_->candidates;
@@ -537,26 +537,26 @@ void Simulator::Reschedule(Turn turn) noexcept {
         candidates.push_back(static_cast<int>(number));
       }
     }
-    if (turn == Turn::kGoesOn && ++state_->run_steps > kRunStepsMax) {
+    if (kind == Switch::kPreempts && ++state_->run_steps > kRunStepsMax) {
       Yielded(self);
-      turn = Turn::kYields;
+      kind = Switch::kYields;
     }
-    if (turn != Turn::kWaits && candidates.empty()) {
+    if (kind != Switch::kWaits && candidates.empty()) {
       // Alone, whoever spins waits for the time.
-      if (turn == Turn::kGoesOn) return;
+      if (kind == Switch::kPreempts) return;
       state_->run_steps = 0;
       now_ += kSpinNanoseconds;
       if (next_deadline_ <= now_) Expire();
       return;
     }
     if (!candidates.empty()) {
-      if (turn == Turn::kGoesOn) {
+      if (kind == Switch::kPreempts) {
         candidates.insert(candidates.begin(), static_cast<int>(self.id));
       }
       size_t index = 0;
       if (candidates.size() > 1) {
         const Inside inside(*this);
-        index = chooser_.ChooseThread(candidates, turn);
+        index = chooser_.ChooseThread(candidates, kind);
       }
       SimulatedThread& next = state_->threads[static_cast<size_t>(candidates[index])];
       if (&next != &self) SwitchTo(next);
@@ -596,7 +596,7 @@ void Simulator::BlockRunning(const void* word, int64_t deadline) noexcept {
   self.was_woken = false;
   self.state = SimulatedThread::State::kBlocked;
   next_deadline_ = std::min(next_deadline_, deadline);
-  Reschedule(Turn::kWaits);
+  Reschedule(Switch::kWaits);
   self.word = nullptr;
 }
 

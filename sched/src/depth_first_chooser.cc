@@ -38,8 +38,8 @@ size_t DepthFirstChooser::Choose(size_t count, Budget budget) noexcept {
   return choice.taken;
 }
 
-size_t DepthFirstChooser::ChooseThread(std::span<const int> threads, Turn turn) noexcept {
-  return Choose(threads.size(), turn == Turn::kWaits ? kFree : kPreemptions);
+size_t DepthFirstChooser::ChooseThread(std::span<const int> threads, Switch kind) noexcept {
+  return Choose(threads.size(), kind == Switch::kWaits ? kFree : kPreemptions);
 }
 
 void DepthFirstChooser::HasYielded(int) noexcept {}

@@ -40,7 +40,7 @@ class DepthFirstChooser final : public Chooser {
   void Open() noexcept { is_open_ = true; }
   void Close() noexcept { is_open_ = false; }
 
-  size_t ChooseThread(std::span<const int> threads, Turn turn) noexcept override;
+  size_t ChooseThread(std::span<const int> threads, Switch kind) noexcept override;
   void HasYielded(int thread) noexcept override;
   size_t ChooseRead(size_t count) noexcept override;
   bool ChooseJump() noexcept override;

@@ -38,12 +38,12 @@ int64_t& RandomChooser::PriorityOf(int thread) noexcept {
   return priorities_[index];
 }
 
-size_t RandomChooser::ChooseThread(std::span<const int> threads, Turn turn) noexcept {
+size_t RandomChooser::ChooseThread(std::span<const int> threads, Switch kind) noexcept {
   if (!has_priorities_) {
-    if (turn != Turn::kGoesOn) return Below(threads.size());
+    if (kind != Switch::kPreempts) return Below(threads.size());
     return Happens(leaves_) ? 1 + Below(threads.size() - 1) : 0;
   }
-  if (turn == Turn::kGoesOn && Happens(leaves_)) PriorityOf(threads[0]) = --lowest_;
+  if (kind == Switch::kPreempts && Happens(leaves_)) PriorityOf(threads[0]) = --lowest_;
   size_t best = 0;
   for (size_t i = 1; i < threads.size(); ++i) {
     if (PriorityOf(threads[i]) > PriorityOf(threads[best])) best = i;

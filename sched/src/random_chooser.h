@@ -31,7 +31,7 @@ class RandomChooser final : public Chooser {
   // `options` must outlive it.
   RandomChooser(uint64_t seed, const testing::SimulationOptions& options);
 
-  size_t ChooseThread(std::span<const int> threads, Turn turn) noexcept override;
+  size_t ChooseThread(std::span<const int> threads, Switch kind) noexcept override;
   void HasYielded(int thread) noexcept override;
   size_t ChooseRead(size_t count) noexcept override;
   bool ChooseJump() noexcept override;

@@ -70,15 +70,15 @@ enum class StepKind : uint8_t {
 
 // Why another thread may be next: the running one could go on; it has given its turn away; it waits
 // or has ended.
-enum class Turn : uint8_t { kGoesOn, kYields, kWaits };
+enum class Switch : uint8_t { kPreempts, kYields, kWaits };
 
 // Chooses how a run goes on.
 class Chooser {
  public:
   virtual ~Chooser() = default;
-  // Which of `threads`, at least two, runs next, as an index. With kGoesOn the first one is the
+  // Which of `threads`, at least two, runs next, as an index. With kPreempts the first one is the
   // running one; else it is not among them, and the first one is who comes after it in a circle.
-  virtual size_t ChooseThread(std::span<const int> threads, Turn turn) noexcept = 0;
+  virtual size_t ChooseThread(std::span<const int> threads, Switch kind) noexcept = 0;
   // A running thread spins or gives its slice away: others should go first.
   virtual void HasYielded(int thread) noexcept = 0;
   // Which of `count` stores a load answers with; 0 is the newest.
@@ -214,7 +214,7 @@ class Simulator {
   void Yielded(const SimulatedThread& thread) noexcept;
   void Expire() noexcept;
   // Runs whoever is chosen; returns when the caller is.
-  void Reschedule(Turn turn) noexcept;
+  void Reschedule(Switch kind) noexcept;
   void BlockRunning(const void* word, int64_t deadline) noexcept;
   void SwitchTo(SimulatedThread& next) noexcept;
   void ReturnToCaller() noexcept;
