@@ -2,6 +2,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
+
+#include <limits>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/os.h>
@@ -32,6 +35,13 @@ void AtThreadExit(void (*exit)(void*), void* argument) noexcept {
     return made;
   }();
   pthread_setspecific(key, argument);
+}
+
+uint64_t CountOsThreads() noexcept {
+  // The folder that lists them has a link for each, besides its own two.
+  struct stat folder {};
+  if (stat("/proc/self/task", &folder) != 0) return std::numeric_limits<uint64_t>::max();
+  return folder.st_nlink - 2;
 }
 
 StackBounds OwnStack() noexcept {

@@ -31,6 +31,11 @@ void AtThreadExit(void (*exit)(void*), void* argument) noexcept {
   if (Simulator* const simulator = Simulator::Active()) simulator->AtThreadExit(exit, argument);
 }
 
+uint64_t CountOsThreads() noexcept {
+  const Simulator* const simulator = Simulator::Active();
+  return simulator == nullptr ? 1 : simulator->CountThreads();
+}
+
 StackBounds OwnStack() noexcept {
   const Simulator* const simulator = Simulator::Active();
   if (simulator == nullptr) return {};

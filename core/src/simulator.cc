@@ -440,20 +440,22 @@ std::span<char> Simulator::RunningStack() const noexcept {
   return {state_->running->stack, kStackBytes};
 }
 
+size_t Simulator::CountThreads() const noexcept {
+  return static_cast<size_t>(
+      std::count_if(state_->threads.begin(), state_->threads.end(), [](const auto& thread) {
+        return thread.state == SimulatedThread::State::kReady ||
+               thread.state == SimulatedThread::State::kBlocked;
+      }));
+}
+
 void Simulator::EndRunning() noexcept {
   SimulatedThread& self = *state_->running;
   TakeStep(StepKind::kEnd, nullptr, Place::Here());
-  const auto is_last = [this] {
-    return std::all_of(state_->threads.begin(), state_->threads.end(), [](const auto& thread) {
-      return thread.state == SimulatedThread::State::kFree ||
-             thread.state == SimulatedThread::State::kEnded;
-    });
-  };
   self.state = self.is_detached ? SimulatedThread::State::kFree : SimulatedThread::State::kEnded;
   if (self.joiner >= 0) {
     state_->threads[static_cast<size_t>(self.joiner)].state = SimulatedThread::State::kReady;
   }
-  if (is_last()) ReturnToCaller();
+  if (CountThreads() == 0) ReturnToCaller();
   Reschedule(Switch::kWaits);
 }
 

@@ -2,33 +2,19 @@
 
 #include "sched/src/deadlock_watch.h"
 
-#include <sys/stat.h>
-
 #include <cstdio>
-#include <limits>
 #include <string>
 
 #include <fmt/format.h>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/os_thread.h>
 
 #include "sched/src/carrier.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
-
-namespace {
-
-// OS threads of the process: the folder that lists them has a link for each, besides its own two.
-// Without /proc nobody knows, and there are always enough.
-uint64_t OsThreads() noexcept {
-  struct stat folder {};
-  if (stat("/proc/self/task", &folder) != 0) return std::numeric_limits<uint64_t>::max();
-  return folder.st_nlink - 2;
-}
-
-}  // namespace
 
 DeadlockWatch::Seen DeadlockWatch::See() const noexcept {
   // The carriers have told these numbers before they fell asleep.
@@ -38,8 +24,9 @@ DeadlockWatch::Seen DeadlockWatch::See() const noexcept {
     if (carrier.timers_armed() != 0 || carrier.in_flight() != 0) return Seen::kNothing;
   }
   const uint64_t known = static_cast<uint64_t>(runtime_.carrier_count()) + 1;  // And the monitor.
-  return OsThreads() > known + OsThread::waiting_for_good() + options_.bystanders ? Seen::kForeign
-                                                                                  : Seen::kDeadlock;
+  return CountOsThreads() > known + OsThread::waiting_for_good() + options_.bystanders
+             ? Seen::kForeign
+             : Seen::kDeadlock;
 }
 
 DeadlockWatch::Seen DeadlockWatch::Look() {

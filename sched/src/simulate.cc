@@ -94,7 +94,12 @@ std::string LeftIn(const Runtime& runtime) {
 }
 
 void RunOnRuntime(Simulator& simulator, Attempt& attempt, internal::Body& body) {
-  Runtime runtime({.carriers = attempt.carriers});
+  RuntimeOptions options{.carriers = attempt.carriers};
+  // The simulation sees a deadlock by itself, and nobody holds a carrier for long. Without the two,
+  // a runtime of one carrier has no monitor, and an exploration so much less to try.
+  options.watchdog.limit = std::chrono::nanoseconds(0);
+  options.deadlock.action = OnDeadlock::kIgnore;
+  Runtime runtime(std::move(options));
   simulator.set_describe([&runtime] { return runtime.DumpText(); });
   const absl::Status status = runtime
                                   .Spawn({.name = "body"},
@@ -106,7 +111,8 @@ void RunOnRuntime(Simulator& simulator, Attempt& attempt, internal::Body& body) 
                                          })
                                   .Join();
   if (!status.ok()) simulator.Fail("the body returns " + status.ToString());
-  runtime.AwaitIdle();
+  const absl::Status idle = runtime.AwaitIdle();
+  if (!idle.ok()) simulator.Fail("the runtime does not become idle: " + idle.ToString());
   const std::string left = LeftIn(runtime);
   if (!left.empty()) simulator.Fail(left);
   const absl::Status end = runtime.Shutdown();

@@ -318,7 +318,7 @@ TEST(InterleavingTest, NewThreadsFromElsewhereAreNotForgotten) {
     Runtime runtime({.carriers = 2});
     for (int i = 0; i < 4; ++i) BOBBIN_CHECK(runtime.Spawn([] {}).Join().ok(), "ended");
     for (int i = 0; i < 3; ++i) runtime.Spawn([] { Yield(); }).Detach();
-    runtime.AwaitIdle();
+    BOBBIN_CHECK(runtime.AwaitIdle().ok(), "nothing ends the wait");
     BOBBIN_CHECK(runtime.Statistics().live() == 0, "idle");
   });
 }

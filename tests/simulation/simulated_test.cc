@@ -38,7 +38,7 @@ void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& bo
   bobbin::internal::Simulator& simulator = *bobbin::internal::Simulator::Active();
   simulator.set_describe([&runtime] { return runtime.DumpText(); });
   body(runtime);
-  runtime.AwaitIdle();
+  EXPECT_OK(runtime.AwaitIdle());
   ExpectNothingLeft(runtime);
   EXPECT_OK(runtime.Shutdown());
   simulator.set_describe(nullptr);

@@ -10,6 +10,7 @@
 #define BOBBIN_CORE_INTERNAL_OS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace bobbin::internal {
 
@@ -21,6 +22,9 @@ void PauseSpin() noexcept;
 
 // Has `exit(argument)` called when the calling OS thread ends. `exit` is the same at every call.
 void AtThreadExit(void (*exit)(void*), void* argument) noexcept;
+
+// How many OS threads the process has; where nobody knows, the largest number.
+uint64_t CountOsThreads() noexcept;
 
 // The calling OS thread's own stack.
 struct StackBounds {

@@ -129,6 +129,8 @@ class Simulator {
   // Calls `function(argument)` when the running thread ends; the last one first.
   void AtThreadExit(void (*function)(void*), void* argument);
   std::span<char> RunningStack() const noexcept;
+  // Those that have not ended.
+  size_t CountThreads() const noexcept;
 
   int64_t now() const noexcept { return now_; }
   // A look at the clock.
