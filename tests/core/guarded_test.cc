@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -63,7 +64,7 @@ BOBBIN_TEST(GuardedTest, OneThreadHasTheValueAtATime) {
 }
 
 BOBBIN_TEST(GuardedTest, ItIsMadeFromWhatItsValueIsMadeFrom) {
-  const Guarded<std::string> text(3, 'x');
+  const Guarded<std::string> text(size_t{3}, 'x');
   EXPECT_EQ(text.With([](const std::string& value) { return value; }), "xxx");
   EXPECT_EQ((*text.LockUntil(Deadline::Never()))->size(), 3u);
   Guarded<std::unique_ptr<int>> pointer(std::make_unique<int>(7));
@@ -371,7 +372,7 @@ BOBBIN_FOREIGN_TEST(GuardedTest, ThreadsOfAllKindsMeet) {
   Crew crew(runtime());
   const Kind kinds[] = {Kind::kVirtual, Kind::kForeign, Kind::kPlatform};
   for (int i = 0; i < 3; ++i) {
-    crew.Start(kinds[i], [&turn, rounds, i] {
+    crew.Start(kinds[i], [&, i] {
       for (int round = 0; round < rounds; ++round) {
         auto held = turn.Lock();
         EXPECT_OK(held.Await([i](int value) { return value % 3 == i; }));

@@ -502,7 +502,7 @@ BOBBIN_FOREIGN_TEST(SharedMutexTest, ThreadsOfAllKindsExcludeEachOther) {
                             Kind::kForeign, Kind::kPlatform}) {
       const bool writes = writers < 3;
       if (writes) ++writers;
-      crew.Start(kind, [&mutex, &entries, writes, rounds] {
+      crew.Start(kind, [&, writes] {
         int64_t seen = 0;
         for (int round = 0; round < rounds; ++round) {
           if (writes) {

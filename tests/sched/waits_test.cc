@@ -158,7 +158,7 @@ WaitStage RunningInAPool(Runtime&) {
 WaitStage QueuedInTheDefaultPool(Runtime& runtime) {
   struct Busy {
     Event go;
-    ThreadProbe probes[PlatformPoolOptions{}.threads];
+    std::vector<ThreadProbe> probes{PlatformPoolOptions{}.threads};
     std::vector<VirtualThread> threads;
   };
   auto all = std::make_shared<Busy>();
