@@ -39,12 +39,12 @@ WaitStage Sleeping(absl::Status (*wait)(std::chrono::nanoseconds)) {
           .wait_shortly = [wait] { return wait(milliseconds(2)); }};
 }
 
-WaitStage Yielding(Runtime&) {
-  const auto yield = [] {
-    Yield();
+WaitStage Yielding(void (*yield)()) {
+  const auto wait = [yield] {
+    yield();
     return absl::OkStatus();
   };
-  return {.wait = yield, .satisfy = nullptr, .wait_shortly = yield};
+  return {.wait = wait, .satisfy = nullptr, .wait_shortly = wait};
 }
 
 // A child that ends when the event is set, or when it is asked to.
@@ -235,7 +235,8 @@ const WaitStages& Stages() {
          return Sleeping(
              [](std::chrono::nanoseconds delay) { return SleepUntil(Deadline::After(delay)); });
        }},
-      {"Yield", Yielding},
+      {"Yield", [](Runtime&) { return Yielding(Yield); }},
+      {"YieldIfDue", [](Runtime&) { return Yielding(YieldIfDue); }},
       {"TaskGroup::Spawn", [](Runtime&) { return AwaitingAPlace(SpawnOne); }},
       {"TaskGroup::Async", [](Runtime&) { return AwaitingAPlace(CallOne); }},
       {"TaskGroup::Wait", AwaitingChildren},
