@@ -5,6 +5,7 @@
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/os.h>
 #include <bobbin/core/internal/word_lock.h>
+#include <bobbin/core/semaphore.h>
 
 #include "core/src/context.h"
 #include "core/src/exception_state.h"
@@ -204,6 +205,7 @@ BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::RunTasks() noexcept {
     SetCurrent(&here.home_);
     if (task.TellEnd()) task.Free();
     here.counters_.ended.add(1);
+    if (__builtin_expect(here.live_limit_ != nullptr, 0)) here.live_limit_->Release();
 
     // The stack is hot: a fresh task that is next starts on it without a switch.
     Thread& next = here.PickNext(true);

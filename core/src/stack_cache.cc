@@ -151,6 +151,9 @@ size_t StackPool::Take(size_t count, std::vector<Stack>& out) noexcept {
     }
   }
   if (out.size() - before < count) Carve(count - (out.size() - before), out);
+  if (out.size() == before && count != 0) {
+    is_exhausted_.store(true, std::memory_order_relaxed);  // relaxed: a hint.
+  }
   return out.size() - before;
 }
 
@@ -167,12 +170,16 @@ void StackPool::Give(size_t count, std::vector<Stack>& stacks, bool is_cold) noe
 }
 
 bool StackPool::AddSlab() noexcept {
-  const size_t stacks_wanted = std::max(kSlabStacksMin, carved_);
-  const size_t bytes =
-      std::min(stacks_wanted * stack_bytes_, std::max(kSlabBytesMax, stack_bytes_)) / stack_bytes_ *
-      stack_bytes_;
-  void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  size_t stacks_wanted = std::min(std::max(kSlabStacksMin, carved_),
+                                  std::max(kSlabBytesMax / stack_bytes_, size_t{1}));
+  size_t bytes = 0;
+  void* base = MAP_FAILED;
+  // Where address space is scarce, a smaller one may still fit.
+  for (; base == MAP_FAILED && stacks_wanted > 0; stacks_wanted /= 2) {
+    bytes = stacks_wanted * stack_bytes_;
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  }
   if (base == MAP_FAILED) return false;
   // A huge page under a stack would make each shallow one cost a hundred times its due.
   madvise(base, bytes, MADV_NOHUGEPAGE);

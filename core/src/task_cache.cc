@@ -3,6 +3,7 @@
 #include <bobbin/core/internal/task_cache.h>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <new>
@@ -13,8 +14,19 @@
 
 namespace bobbin::internal {
 
+namespace {
+// Blocks may take one of so many parts of the address space; 192 bytes beside a stack of 256 KiB.
+constexpr size_t kBlocksShare = 32;
+}  // namespace
+
 TaskPool::TaskPool(size_t tasks_max) noexcept : tasks_max_(tasks_max) {
   BOBBIN_CHECK(tasks_max > 0, "a runtime needs room for at least one virtual thread");
+  // Of a limited address space the stacks need far more than the blocks.
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    tasks_max_ = std::min(tasks_max_,
+                          std::max(space.rlim_cur / kBlocksShare / sizeof(Task), kTasksPerChunk));
+  }
   while (chunks_ == nullptr) {
     // One chunk more, to cut out a part that is aligned to its size: a huge page, and the way from
     // a block to its chunk.

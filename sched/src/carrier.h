@@ -75,7 +75,7 @@ class Carrier final : public Dispatcher {
 
   bool ArmTimer(TimerNode& node) noexcept override;
   void DisarmTimer(TimerNode& node) noexcept override;
-  // A prepared block; null at the limit.
+  // A prepared block, without a look at the limit; null when the system has no memory.
   Task* NewTask(std::string_view name) {
     Task* const task = tasks().Take();
     if (__builtin_expect(task != nullptr, 1)) task->Prepare(tasks().TakeId(), name);
@@ -86,6 +86,9 @@ class Carrier final : public Dispatcher {
     counts_.spawned.add(1);
     if (fresh_.Push(task) >= share_from_) ShareFresh();
   }
+  // Where spawners wait at the limit of live virtual threads, or null.
+  using Dispatcher::live_limit;
+  using Dispatcher::set_live_limit;
   Poller& poller() noexcept { return *poller_; }
   // Whether the turn has taken as long as it should.
   bool TurnIsOver() const noexcept;

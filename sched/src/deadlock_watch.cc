@@ -44,9 +44,14 @@ DeadlockWatch::Seen DeadlockWatch::Look() {
 }
 
 void DeadlockWatch::Report() {
-  const std::string text = fmt::format(
-      "bobbin: deadlock: {} virtual threads are parked, and nobody is left who could wake one\n{}",
-      runtime_.Live(), runtime_.DumpText());
+  std::string text = fmt::format(
+      "bobbin: deadlock: {} virtual threads are parked, and nobody is left who could wake one\n",
+      runtime_.Live());
+  if (const uint64_t spawners = runtime_.waiting_for_limit(); spawners != 0) {
+    text += fmt::format("  {} wait in Spawn: the limit of {} live virtual threads is reached\n",
+                        spawners, runtime_.live_max());
+  }
+  text += runtime_.DumpText();
   if (options_.report) {
     options_.report(text);
   } else {

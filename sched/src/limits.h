@@ -46,6 +46,14 @@ inline constexpr int64_t kStackRetryNanoseconds = 1'000'000;
 // Sleeps shorter than this go to the heap, which is exact; longer ones to the wheel. Ten ticks.
 inline constexpr int64_t kPreciseSleepNanoseconds = 10'000'000;
 
+// Blocks of virtual threads that a runtime has room for, at least: those that live, and those whose
+// end has not been heard yet. Only address space, 3 GiB, until they are used.
+inline constexpr size_t kTasksMin = 16'000'000;
+
+// How many permits a shutdown adds to the limit of live virtual threads: more than can be waited
+// for.
+inline constexpr int64_t kLiftedLimit = int64_t{1} << 36;
+
 // Carriers a runtime may have; more than any machine of today has CPUs.
 inline constexpr int kCarriersMax = 1024;
 

@@ -27,11 +27,10 @@ int CarrierCount(int wanted) {
 }
 
 // Where guards are scarce, a carrier must not sit on many idle stacks that another one waits for.
-size_t TasksMax(const RuntimeOptions& options, const StackPool& stacks, int carriers) {
+size_t LiveMax(const RuntimeOptions& options, const StackPool& stacks, int carriers) {
+  if (!stacks.is_limited()) return options.virtual_threads_max;
   const size_t stranded = static_cast<size_t>(carriers) * stacks.cached_max();
-  const size_t startable = stacks.is_limited()
-                               ? stacks.stacks_max() - std::min(stacks.stacks_max() - 1, stranded)
-                               : stacks.stacks_max();
+  const size_t startable = stacks.stacks_max() - std::min(stacks.stacks_max() - 1, stranded);
   return std::min(options.virtual_threads_max, startable);
 }
 
@@ -43,13 +42,18 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       carrier_count_(CarrierCount(options_.carriers)),
       stacks_(
           {.stack_bytes = options_.stack_bytes, .force_mprotect = options_.forces_mprotect_guards}),
-      tasks_(TasksMax(options_, stacks_, carrier_count_)),
+      tasks_(std::max(options_.virtual_threads_max, kTasksMin)),
+      live_max_(std::min(LiveMax(options_, stacks_, carrier_count_), tasks_.tasks_max())),
       monitor_(*this, options_.watchdog, options_.deadlock) {
   InstallStackOverflowReport();
   SetDumpHook(&DumpCurrentRuntime);
+  if (live_max_ < kTasksMin) {
+    live_limit_ = std::make_unique<Semaphore>(static_cast<int64_t>(live_max_));
+  }
   for (int i = 0; i < carrier_count_; ++i) {
     auto poller = options_.poller ? options_.poller() : std::make_unique<FutexPoller>();
     carriers_.push_back(std::make_unique<Carrier>(*this, i, std::move(poller)));
+    carriers_.back()->set_live_limit(live_limit_.get());
   }
 }
 
@@ -98,13 +102,59 @@ Carrier* RuntimeCore::OwnCarrier() const noexcept {
   return carrier != nullptr && &carrier->runtime() == this ? carrier : nullptr;
 }
 
-Task* RuntimeCore::NewTask(std::string_view name) {
+Task* RuntimeCore::AllocateTask(std::string_view name) {
   // relaxed: a spawn that races with Shutdown is the caller's race.
   BOBBIN_CHECK(!is_stopped_.load(std::memory_order_relaxed), "Spawn on a runtime that has ended");
-  if (Carrier* const here = OwnCarrier()) return here->NewTask(name);
-  Task* const task = tasks_.Allocate(1).first;
-  if (task != nullptr) task->Prepare(tasks_.TakeIds(1), name);
+  Task* task;
+  if (Carrier* const here = OwnCarrier()) {
+    task = here->NewTask(name);
+  } else {
+    task = tasks_.Allocate(1).first;
+    if (task != nullptr) task->Prepare(tasks_.TakeIds(1), name);
+  }
+  if (task == nullptr && live_limit_ != nullptr) live_limit_->Release();
   return task;
+}
+
+bool RuntimeCore::IsOutOfStacks() noexcept {
+  return __builtin_expect(stacks_.is_exhausted(), 0) && Live() >= stacks_.carved();
+}
+
+Task* RuntimeCore::TryNewTask(std::string_view name) {
+  if (IsOutOfStacks() || (live_limit_ != nullptr && !live_limit_->TryAcquire())) {
+    limited_.fetch_add(1);
+    return nullptr;
+  }
+  return AllocateTask(name);
+}
+
+Task* RuntimeCore::NewTask(std::string_view name) {
+  if (live_limit_ != nullptr && !live_limit_->TryAcquire()) {
+    limited_.fetch_add(1);
+    waiting_for_limit_.fetch_add(1);
+    const CancelShield shield;
+    BOBBIN_CHECK(live_limit_->Acquire().ok(), "nothing ends a shielded wait but its notify");
+    waiting_for_limit_.fetch_sub(1);
+  }
+  return AllocateTask(name);
+}
+
+absl::Status RuntimeCore::WhyNoTask() {
+  std::string message;
+  if (IsOutOfStacks() && !stacks_.is_limited()) {
+    message = fmt::format(
+        "spawn: no address space for more than {} stacks of {} KiB: raise RLIMIT_AS (ulimit -v), "
+        "or "
+        "lower RuntimeOptions::stack_bytes",
+        stacks_.carved(), stacks_.stack_bytes() >> 10);
+  } else {
+    message = fmt::format("spawn: the limit of {} live virtual threads is reached", live_max_);
+    if (stacks_.is_limited()) {
+      message +=
+          " (each guard page splits a mapping here: raise vm.max_map_count, or use kernel 6.13)";
+    }
+  }
+  return MakeStatus(absl::StatusCode::kResourceExhausted, message);
 }
 
 void RuntimeCore::Launch(Task& task, Placement placement) noexcept {
@@ -193,6 +243,8 @@ absl::Status RuntimeCore::Shutdown() {
 
   // One budget for all: what the virtual threads leave is for the pool and the carriers.
   const DeadlineScope budget(options_.shutdown_budget);
+  // Who waits in Spawn must go on to end; what it starts is cancelled like all others.
+  if (live_limit_ != nullptr) live_limit_->Release(kLiftedLimit);
   for (const auto& carrier : carriers_) carrier->RequestCancelAll();
   absl::Status result;
   if (!threads_.empty() && !AwaitIdle()) {
@@ -319,6 +371,8 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
   sum.computing_holds = monitor_.watchdog().computing_holds();
   sum.blocking_holds = monitor_.watchdog().blocking_holds();
   sum.deadlocks = monitor_.deadlock_watch().deadlocks();
+  sum.limited = limited_.load();
+  if (stacks_.is_exhausted()) sum.without_stack = Left(sum.live(), stacks_.carved());
   sum.stacks = stacks_.carved();
   sum.stack_bytes = stacks_.stack_bytes();
   if (const PlatformPool* const pool = pool_.load()) sum.blocking = pool->Statistics();

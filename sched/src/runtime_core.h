@@ -39,6 +39,7 @@
 #include <bobbin/core/internal/task_cache.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/core/mutex.h>
+#include <bobbin/core/semaphore.h>
 #include <bobbin/core/wait_group.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
@@ -72,18 +73,24 @@ class RuntimeCore {
   Runtime& facade() const noexcept { return facade_; }
   TaskPool& tasks() noexcept { return tasks_; }
   StackPool& stacks() noexcept { return stacks_; }
-  bool stacks_are_limited() const noexcept { return stacks_.is_limited(); }
   IdleCarriers& idle() noexcept { return idle_; }
   int carrier_count() const noexcept { return carrier_count_; }
   Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
 
   // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the
   // limit.
+  Task* TryNewTask(std::string_view name);
+  // The same, but waits at the limit; null when the system has no memory.
   Task* NewTask(std::string_view name);
+  // Why TryNewTask or NewTask returned null.
+  absl::Status WhyNoTask();
   void Launch(Task& task, Placement placement) noexcept;
   // Wakes one sleeping carrier to look for work, unless one is looking already.
   void WakeOneToSearch() noexcept;
   uint64_t Live() const noexcept;
+  // Spawners that wait because so many virtual threads live.
+  uint64_t waiting_for_limit() const noexcept { return waiting_for_limit_.load(); }
+  size_t live_max() const noexcept { return live_max_; }
   RuntimeStatistics Statistics() noexcept;
   StackUsage MeasureStacks();
   std::string DumpText();
@@ -101,6 +108,10 @@ class RuntimeCore {
  private:
   // Makes what every carrier did before it announced its sleep visible to Live().
   void SeeAnnouncements() const noexcept;
+  // Whether the system has refused to give more stacks, and there is none for one more thread.
+  bool IsOutOfStacks() noexcept;
+  // Without a look at the limit.
+  Task* AllocateTask(std::string_view name);
   // The calling thread's carrier, if it is one of this runtime's.
   Carrier* OwnCarrier() const noexcept;
   // "3 virtual threads did not end: "reader" (id 7, waits), ...".
@@ -112,6 +123,9 @@ class RuntimeCore {
   const int carrier_count_;
   StackPool stacks_;
   TaskPool tasks_;
+  const size_t live_max_;
+  // A permit for each virtual thread that may yet be launched; where no limit is set, none.
+  std::unique_ptr<Semaphore> live_limit_;
   std::vector<std::unique_ptr<Carrier>> carriers_;
   std::vector<OsThreadHandle> threads_;
 
@@ -119,6 +133,9 @@ class RuntimeCore {
   Monitor monitor_;
   Atomic<uint64_t> next_carrier_{0};     // Advanced by spread placements.
   Atomic<uint64_t> spawned_outside_{0};  // Launched by threads that are no carriers of ours.
+
+  Atomic<uint64_t> limited_{0};                // Counted by spawners that met the limit.
+  Atomic<uint64_t> waiting_for_limit_{0};      // Spawners that wait for it now.
 
   // Start.
   WaitGroup unreported_;

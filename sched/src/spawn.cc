@@ -2,11 +2,8 @@
 
 #include <bobbin/sched/spawn.h>
 
-#include <string>
-
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
-#include <bobbin/core/status.h>
 #include <bobbin/sched/runtime.h>
 
 #include "sched/src/carrier.h"
@@ -16,28 +13,28 @@
 namespace bobbin::internal {
 
 Task* TryNewTask(const SpawnOptions& options) {
-  Carrier* const here = CurrentCarrier();
-  if (__builtin_expect(here == nullptr, 0)) return CurrentRuntime().core().NewTask(options.name);
-  return here->NewTask(options.name);
+  return CurrentRuntime().core().TryNewTask(options.name);
+}
+
+Task* TryNewTask(Runtime& runtime, const SpawnOptions& options) {
+  return runtime.core().TryNewTask(options.name);
 }
 
 Task& NewTask(const SpawnOptions& options) {
-  Task* const task = TryNewTask(options);
+  Carrier* const here = CurrentCarrier();
+  if (__builtin_expect(here == nullptr || here->live_limit() != nullptr, 0)) {
+    return NewTask(CurrentRuntime(), options);
+  }
+  Task* const task = here->NewTask(options.name);
   if (__builtin_expect(task == nullptr, 0)) {
-    BOBBIN_CHECK(task != nullptr, MessageOf(TooManyVirtualThreads(CurrentRuntime())));
+    BOBBIN_CHECK(task != nullptr, "out of memory for virtual threads");
   }
   return *task;
 }
 
-Task* TryNewTask(Runtime& runtime, const SpawnOptions& options) {
-  return runtime.core().NewTask(options.name);
-}
-
 Task& NewTask(Runtime& runtime, const SpawnOptions& options) {
-  Task* const task = TryNewTask(runtime, options);
-  if (__builtin_expect(task == nullptr, 0)) {
-    BOBBIN_CHECK(task != nullptr, MessageOf(TooManyVirtualThreads(runtime)));
-  }
+  Task* const task = runtime.core().NewTask(options.name);
+  BOBBIN_CHECK(task != nullptr, "out of memory for virtual threads");
   return *task;
 }
 
@@ -54,15 +51,6 @@ void Launch(Runtime& runtime, Task& task, Placement placement) noexcept {
   runtime.core().Launch(task, placement);
 }
 
-absl::Status TooManyVirtualThreads(Runtime& runtime) {
-  std::string message = "spawn: the limit of " +
-                        std::to_string(runtime.core().tasks().tasks_max()) +
-                        " live virtual threads is reached";
-  if (runtime.core().stacks_are_limited()) {
-    message +=
-        " (each guard page splits a mapping here: raise vm.max_map_count, or use kernel 6.13)";
-  }
-  return MakeStatus(absl::StatusCode::kResourceExhausted, message);
-}
+absl::Status TooManyVirtualThreads(Runtime& runtime) { return runtime.core().WhyNoTask(); }
 
 }  // namespace bobbin::internal

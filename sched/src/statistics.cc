@@ -17,16 +17,16 @@ double Milliseconds(std::chrono::nanoseconds duration) {
 std::string RuntimeStatistics::Text() const {
   std::string text = fmt::format(
       "virtual threads: {} live = {} fresh + {} ready + {} running + {} parked\n"
-      "  ever: {} spawned, {} started, {} ended, {} stolen\n"
+      "  ever: {} spawned, {} started, {} ended, {} stolen, {} limited\n"
       "  ever: {} switches, {} parks, {} wakes ({} from elsewhere), {} yields\n"
       "carriers: {} turns, {} sleeps, {} of them ended by another thread\n"
       "  held for too long: {} times by a computation, {} times by a call that blocks\n"
       "deadlocks: {}\n"
       "waiting: {} timers, {} operations in the kernel\n"
-      "stacks: {} of {} KiB\n",
-      live(), fresh, ready, running, parked, spawned, started, ended, stolen, switches, parks,
-      wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds, blocking_holds,
-      deadlocks, timers, in_flight, stacks, stack_bytes >> 10);
+      "stacks: {} of {} KiB; {} threads wait for one\n",
+      live(), fresh, ready, running, parked, spawned, started, ended, stolen, limited, switches,
+      parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds,
+      blocking_holds, deadlocks, timers, in_flight, stacks, stack_bytes >> 10, without_stack);
   if (blocking.threads_peak != 0) {
     text += fmt::format(
         "blocking: {} threads, {} active, {} queued, {} completed, {} rejected\n"

@@ -3,16 +3,13 @@
 // Whether a deadlock is certain depends on every OS thread of the process, so each case is a
 // process of its own: a child that ends with one of the codes below.
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,24 +36,23 @@ using std::chrono::seconds;
 constexpr int kReported = 42;  // A deadlock was reported.
 constexpr int kEnded = 43;     // The body has returned.
 
-// How a child ended that ran `body`, with its deadlocks reported by the exit code.
-int CodeOfChild(const std::function<void(RuntimeOptions)>& body, uint64_t bystanders = 0) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    RuntimeOptions options{.carriers = 2};
-    options.deadlock.bystanders = bystanders;
-    options.deadlock.report = [](std::string_view) { _exit(kReported); };
-    body(std::move(options));
-    _exit(kEnded);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 // The thread sanitizer has an OS thread of its own.
 constexpr uint64_t kSanitizerThreads = kUnderThreadSanitizer ? 1 : 0;
+
+[[noreturn]] void RunAndExit(const std::function<void(RuntimeOptions)>& body, uint64_t bystanders) {
+  RuntimeOptions options{.carriers = 2};
+  options.deadlock.bystanders = kSanitizerThreads + bystanders;
+  options.deadlock.report = [](std::string_view) { _exit(kReported); };
+  body(std::move(options));
+  _exit(kEnded);
+}
+
+// Runs `body` in a process of its own, which must end with `code`.
+void ExpectCode(int code, const std::function<void(RuntimeOptions)>& body,
+                uint64_t bystanders = 0) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(RunAndExit(body, bystanders), testing::ExitedWithCode(code), "");
+}
 
 void LockInOppositeOrders(RuntimeOptions options) {
   Runtime runtime(std::move(options));
@@ -75,154 +71,128 @@ void LockInOppositeOrders(RuntimeOptions options) {
   static_cast<void>(one.Join());
 }
 
-TEST(DeadlockTest, TwoMutexesLockedInOppositeOrdersAreReported) {
-  EXPECT_EQ(CodeOfChild(LockInOppositeOrders, kSanitizerThreads), kReported);
+TEST(DeadlockDeathTest, TwoMutexesLockedInOppositeOrdersAreReported) {
+  ExpectCode(kReported, LockInOppositeOrders);
 }
 
-TEST(DeadlockTest, AForgottenSenderIsReported) {
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  static auto& forgotten = *new Sender<int>();
-                  static_cast<void>(bobbin::Run(
-                      [&] {
-                        auto [sender, receiver] = MakeChannel<int>();
-                        forgotten = std::move(sender);
-                        static_cast<void>(receiver.Receive());
-                        return absl::OkStatus();
-                      },
-                      std::move(options)));
-                },
-                kSanitizerThreads),
-            kReported);
+TEST(DeadlockDeathTest, AForgottenSenderIsReported) {
+  ExpectCode(kReported, [](RuntimeOptions options) {
+    static auto& forgotten = *new Sender<int>();
+    static_cast<void>(bobbin::Run(
+        [&] {
+          auto [sender, receiver] = MakeChannel<int>();
+          forgotten = std::move(sender);
+          static_cast<void>(receiver.Receive());
+          return absl::OkStatus();
+        },
+        std::move(options)));
+  });
 }
 
 // The platform pool's thread waits for the virtual thread that waits for it.
-TEST(DeadlockTest, ACircleThroughAPlatformThreadIsReported) {
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  static_cast<void>(bobbin::Run(
-                      [] {
-                        Event never;
-                        return RunBlocking([&] { return never.Wait(); });
-                      },
-                      std::move(options)));
-                },
-                kSanitizerThreads),
-            kReported);
+TEST(DeadlockDeathTest, ACircleThroughAPlatformThreadIsReported) {
+  ExpectCode(kReported, [](RuntimeOptions options) {
+    static_cast<void>(bobbin::Run(
+        [] {
+          Event never;
+          return RunBlocking([&] { return never.Wait(); });
+        },
+        std::move(options)));
+  });
 }
 
-TEST(DeadlockTest, ItIsReportedAlsoIfTheLastOtherThreadEndsLater) {
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  Runtime runtime(std::move(options));
-                  Event never;
-                  VirtualThread parked = runtime.Spawn([&] { return never.Wait(); });
-                  // Far longer than the runtime needs to come to rest.
-                  std::this_thread::sleep_for(milliseconds(2500));
-                  static_cast<void>(parked.Join());
-                },
-                kSanitizerThreads),
-            kReported);
+TEST(DeadlockDeathTest, ItIsReportedAlsoIfTheLastOtherThreadEndsLater) {
+  ExpectCode(kReported, [](RuntimeOptions options) {
+    Runtime runtime(std::move(options));
+    Event never;
+    VirtualThread parked = runtime.Spawn([&] { return never.Wait(); });
+    // Far longer than the runtime needs to come to rest.
+    std::this_thread::sleep_for(milliseconds(2500));
+    static_cast<void>(parked.Join());
+  });
 }
 
 // Whoever still could set the event, there is no deadlock.
-TEST(DeadlockTest, WhoCouldStillWakeSomebodyKeepsItFromBeingReported) {
+TEST(DeadlockDeathTest, WhoCouldStillWakeSomebodyKeepsItFromBeingReported) {
   // A foreign thread that does something else.
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  Runtime runtime(std::move(options));
-                  Event set_late;
-                  VirtualThread parked = runtime.Spawn([&] { return set_late.Wait(); });
-                  std::this_thread::sleep_for(seconds(3));
-                  set_late.Set();
-                  static_cast<void>(parked.Join());
-                },
-                kSanitizerThreads),
-            kEnded);
+  ExpectCode(kEnded, [](RuntimeOptions options) {
+    Runtime runtime(std::move(options));
+    Event set_late;
+    VirtualThread parked = runtime.Spawn([&] { return set_late.Wait(); });
+    std::this_thread::sleep_for(seconds(3));
+    set_late.Set();
+    static_cast<void>(parked.Join());
+  });
   // A body on a platform thread.
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  static_cast<void>(bobbin::Run(
-                      [] {
-                        Event set_late;
-                        PlatformPool pool({.threads = 1});
-                        static_cast<void>(pool.Submit([&] {
-                          std::this_thread::sleep_for(seconds(3));
-                          set_late.Set();
-                        }));
-                        return set_late.Wait();
-                      },
-                      std::move(options)));
-                },
-                kSanitizerThreads),
-            kEnded);
+  ExpectCode(kEnded, [](RuntimeOptions options) {
+    static_cast<void>(bobbin::Run(
+        [] {
+          Event set_late;
+          PlatformPool pool({.threads = 1});
+          static_cast<void>(pool.Submit([&] {
+            std::this_thread::sleep_for(seconds(3));
+            set_late.Set();
+          }));
+          return set_late.Wait();
+        },
+        std::move(options)));
+  });
   // A timer.
-  EXPECT_EQ(
-      CodeOfChild(
-          [](RuntimeOptions options) {
-            static_cast<void>(bobbin::Run([] { return SleepFor(seconds(3)); }, std::move(options)));
-          },
-          kSanitizerThreads),
-      kEnded);
+  ExpectCode(kEnded, [](RuntimeOptions options) {
+    static_cast<void>(bobbin::Run([] { return SleepFor(seconds(3)); }, std::move(options)));
+  });
   // Another runtime, whose thread sleeps.
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  Runtime runtime(std::move(options));
-                  Runtime other({.carriers = 1});
-                  Event set_late;
-                  VirtualThread parked = runtime.Spawn([&] { return set_late.Wait(); });
-                  VirtualThread setter = other.Spawn([&] {
-                    static_cast<void>(SleepFor(seconds(3)));
-                    set_late.Set();
-                  });
-                  static_cast<void>(parked.Join());
-                },
-                kSanitizerThreads),
-            kEnded);
+  ExpectCode(kEnded, [](RuntimeOptions options) {
+    Runtime runtime(std::move(options));
+    Runtime other({.carriers = 1});
+    Event set_late;
+    VirtualThread parked = runtime.Spawn([&] { return set_late.Wait(); });
+    VirtualThread setter = other.Spawn([&] {
+      static_cast<void>(SleepFor(seconds(3)));
+      set_late.Set();
+    });
+    static_cast<void>(parked.Join());
+  });
 }
 
-TEST(DeadlockTest, AThreadThatIsDeclaredHarmlessDoesNotHideIt) {
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  std::thread logger([] {
-                    while (true) std::this_thread::sleep_for(seconds(1));
-                  });
-                  LockInOppositeOrders(std::move(options));
-                },
-                kSanitizerThreads + 1),
-            kReported);
+TEST(DeadlockDeathTest, AThreadThatIsDeclaredHarmlessDoesNotHideIt) {
+  ExpectCode(
+      kReported,
+      [](RuntimeOptions options) {
+        std::thread logger([] {
+          while (true) std::this_thread::sleep_for(seconds(1));
+        });
+        LockInOppositeOrders(std::move(options));
+      },
+      1);
 }
 
 // Foreign threads that are woken, and wake others, at every instant of each other's waits: the
 // number of those that wait for good is right again and again.
-TEST(DeadlockTest, WhoHasBeenWokenDoesNotCountAsWaiting) {
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  Runtime runtime(std::move(options));
-                  const int rounds = Rounds(20'000);
-                  Semaphore there(0);
-                  Semaphore back(0);
-                  std::thread partner([&] {
-                    for (int i = 0; i < rounds; ++i) {
-                      static_cast<void>(there.Acquire());
-                      back.Release();
-                    }
-                  });
-                  Random random(1);
-                  for (int i = 0; i < rounds; ++i) {
-                    there.Release();
-                    for (uint64_t spin = random.Below(500); spin > 0; --spin)
-                      __asm__ __volatile__("");
-                    static_cast<void>(back.Acquire());
-                  }
-                  partner.join();
-                  // The counts are back where they were: this is seen as what it is.
-                  Event never;
-                  VirtualThread parked = runtime.Spawn([&] { return never.Wait(); });
-                  static_cast<void>(parked.Join());
-                },
-                kSanitizerThreads),
-            kReported);
+TEST(DeadlockDeathTest, WhoHasBeenWokenDoesNotCountAsWaiting) {
+  ExpectCode(kReported, [](RuntimeOptions options) {
+    Runtime runtime(std::move(options));
+    const int rounds = Rounds(20'000);
+    Semaphore there(0);
+    Semaphore back(0);
+    std::thread partner([&] {
+      for (int i = 0; i < rounds; ++i) {
+        static_cast<void>(there.Acquire());
+        back.Release();
+      }
+    });
+    Random random(1);
+    for (int i = 0; i < rounds; ++i) {
+      there.Release();
+      for (uint64_t spin = random.Below(500); spin > 0; --spin) __asm__ __volatile__("");
+      static_cast<void>(back.Acquire());
+    }
+    partner.join();
+    // The counts are back where they were: this is seen as what it is.
+    Event never;
+    VirtualThread parked = runtime.Spawn([&] { return never.Wait(); });
+    static_cast<void>(parked.Join());
+  });
 }
 
 void AbortAtADeadlock() {
@@ -238,21 +208,21 @@ TEST(DeadlockDeathTest, ItAbortsIfAskedToAndNamesWhoIsParked) {
   EXPECT_DEATH(AbortAtADeadlock(), "\"one\"");
 }
 
-TEST(DeadlockTest, ItIsIgnoredIfAskedTo) {
-  EXPECT_EQ(CodeOfChild(
-                [](RuntimeOptions options) {
-                  options.deadlock.action = OnDeadlock::kIgnore;
-                  Runtime runtime(std::move(options));
-                  Event never;
-                  VirtualThread parked = runtime.Spawn([&] { return never.Wait(); });
-                  std::thread ender([] {
-                    std::this_thread::sleep_for(seconds(3));
-                    _exit(kEnded);
-                  });
-                  static_cast<void>(parked.Join());
-                },
-                kSanitizerThreads + 1),
-            kEnded);
+TEST(DeadlockDeathTest, ItIsIgnoredIfAskedTo) {
+  ExpectCode(
+      kEnded,
+      [](RuntimeOptions options) {
+        options.deadlock.action = OnDeadlock::kIgnore;
+        Runtime runtime(std::move(options));
+        Event never;
+        VirtualThread parked = runtime.Spawn([&] { return never.Wait(); });
+        std::thread ender([] {
+          std::this_thread::sleep_for(seconds(3));
+          _exit(kEnded);
+        });
+        static_cast<void>(parked.Join());
+      },
+      1);
 }
 
 }  // namespace

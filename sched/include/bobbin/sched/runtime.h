@@ -53,7 +53,8 @@ struct RuntimeOptions {
   PollerFactory poller = {};
   // Address space of a stack, its guard page included. Only touched pages cost memory.
   size_t stack_bytes = size_t{256} << 10;
-  // Live virtual threads at most. Also bounded by the guard pages a kernel before 6.13 can give.
+  // Live virtual threads at most: there Spawn waits, and TrySpawn answers RESOURCE_EXHAUSTED. Also
+  // bounded by the guard pages a kernel before 6.13 can give.
   size_t virtual_threads_max = 16'000'000;
   // What Shutdown and the destructor may take in all before they name who is left and go on.
   std::chrono::nanoseconds shutdown_budget = std::chrono::seconds(25);

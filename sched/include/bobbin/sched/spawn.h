@@ -8,9 +8,16 @@
 //
 //   Called from   virtual threads, and platform threads of a runtime's pools. A foreign thread has
 //                 no runtime: it calls Runtime::Spawn.
-//   Suspends      never.
-//   Errors        TrySpawn returns RESOURCE_EXHAUSTED at the limit of live virtual threads (or of
-//                 stacks, where the kernel's guard pages are scarce). Spawn aborts there.
+//   Suspends      Spawn, at RuntimeOptions::virtual_threads_max, until another virtual thread has
+//                 ended (or the runtime is shut down). TrySpawn never.
+//   Cancellation  Spawn ignores it, and deadlines: it has no way to tell. Where that will not do,
+//                 use TrySpawn.
+//   Errors        TrySpawn returns RESOURCE_EXHAUSTED at the limit of live virtual threads, and
+//                 when the system has no address space or guard pages for more stacks. What Spawn
+//                 starts then waits for the stack of another thread that ends.
+//   Order         At the limit first come, first served. Threads that all wait there for their own
+//                 children to be started wait for ever: a deadlock, which is reported as one. Let
+//                 those who spawn be others than those who fill the limit, or use TrySpawn.
 //   Cost          about the price of a heap allocation; the stack is bound when the thread first
 //                 runs.
 //

@@ -46,6 +46,8 @@ struct RuntimeStatistics {
   uint64_t yields = 0;
   uint64_t stolen = 0;  // Taken by another carrier than the one they were offered to.
 
+  uint64_t limited = 0;       // Spawns that had to wait, or were refused, at a limit.
+
   // Carriers, ever.
   uint64_t turns = 0;          // Rounds of their loops.
   uint64_t sleeps = 0;         // Times one had nothing to do...
@@ -64,6 +66,7 @@ struct RuntimeStatistics {
   // Stacks that have ever been in use at once, and the address space of each. They are reused: one
   // is a live thread's, or waits for the next.
   uint64_t stacks = 0;
+  uint64_t without_stack = 0;  // Fresh threads that wait for one, because the system gives no more.
   size_t stack_bytes = 0;
 
   // Of the pool that the free function RunBlocking uses. Pools of your own have their own.

@@ -30,6 +30,10 @@
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/internal/timer_node.h>
 
+namespace bobbin {
+class Semaphore;
+}
+
 namespace bobbin::internal {
 
 // Counters of one dispatcher. Written by its OS thread only; read by anyone. Each event on the hot
@@ -124,6 +128,10 @@ class Dispatcher {
   bool DrainInbox() noexcept;
   bool InboxIsEmptyOrdered() const noexcept { return !inbox_.HasAnyOrdered(); }
 
+  // Where each thread that ends gives a permit back, or null. Set before the first one begins.
+  void set_live_limit(Semaphore* limit) noexcept { live_limit_ = limit; }
+  Semaphore* live_limit() const noexcept { return live_limit_; }
+
   DispatchCounters counters_;
 
  private:
@@ -157,6 +165,7 @@ class Dispatcher {
   Thread* ready_first_ = nullptr;
   Thread* ready_last_ = nullptr;
   int32_t budget_ = 0;
+  Semaphore* live_limit_ = nullptr;
   void* exception_globals_ = nullptr;  // The C++ runtime's, of this OS thread.
   void* ended_context_ = nullptr;      // Where a stack that is not continued leaves its context.
   StackCache stacks_;

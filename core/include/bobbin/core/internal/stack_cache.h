@@ -77,6 +77,10 @@ class StackPool {
   }
 
   size_t carved() noexcept;
+  // Whether the system has refused to give one more.
+  bool is_exhausted() const noexcept {
+    return is_exhausted_.load(std::memory_order_relaxed);  // relaxed: a hint.
+  }
 
   // What the stacks take: address space, pages that are there, and the most that one has of them.
   struct Usage {
@@ -107,6 +111,7 @@ class StackPool {
   const size_t stack_bytes_;
   const GuardKind guard_kind_;
   const size_t stacks_max_;
+  Atomic<bool> is_exhausted_{false};  // Written under the lock; read by anyone.
   SpinLock lock_;
   std::vector<Slab> slabs_ ABSL_GUARDED_BY(lock_);
   char* carve_next_ ABSL_GUARDED_BY(lock_) = nullptr;
