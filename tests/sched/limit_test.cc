@@ -61,7 +61,7 @@ TEST(LiveLimitTest, SpawnWaitsUntilAnotherThreadHasEnded) {
 TEST(LiveLimitTest, ForeignThreadsBlockThere) {
   Runtime runtime({.carriers = 1, .virtual_threads_max = 1});
   for (int i = 0; i < Rounds(2000); ++i) runtime.Spawn([] { Yield(); }).Detach();
-  runtime.AwaitIdle();
+  EXPECT_OK(runtime.AwaitIdle());
   EXPECT_EQ(runtime.Statistics().ended, static_cast<uint64_t>(Rounds(2000)));
 }
 
@@ -96,7 +96,7 @@ TEST(LiveLimitTest, ThereAreNeverMoreThanTheLimit) {
     });
     EXPECT_OK(inside.Join());
     spawners.Join();
-    runtime.AwaitIdle();
+    EXPECT_OK(runtime.AwaitIdle());
     EXPECT_EQ(ended.load(), 4 * each);
     EXPECT_LE(most.load(), kLimit);
     EXPECT_EQ(runtime.Statistics().live(), 0);
