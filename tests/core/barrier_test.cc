@@ -166,6 +166,30 @@ BOBBIN_TEST(BarrierTest, CancelWhileWaitingTakesThePartyOut) {
   }
 }
 
+// The wait is over, and the thread has not run yet: what it finds then counts.
+BOBBIN_TEST(BarrierTest, WhoFindsThePhaseEndedAfterACancelIsStillAParty) {
+  Barrier barrier(2);
+  ThreadProbe probe;
+  std::atomic<bool> has_passed{false};
+  VirtualThread other = Spawn([&]() -> absl::Status {
+    probe.Attach();
+    BOBBIN_RETURN_IF_ERROR(barrier.ArriveAndWait());
+    has_passed = true;
+    const CancelShield shield;
+    return barrier.ArriveAndWait();
+  });
+  probe.AwaitParked();
+  other.Cancel();
+  EXPECT_OK(barrier.ArriveAndWait());
+  // On other carriers it may have run before, and left. Whichever it was, both go on.
+  EXPECT_OK(barrier.ArriveAndWait());
+  const absl::Status ended = other.Join();
+  EXPECT_EQ(ended.ok(), has_passed);
+  if (carriers() == 1) {
+    EXPECT_OK(ended);
+  }
+}
+
 BOBBIN_TEST(BarrierTest, DeadlineWhileWaitingTakesThePartyOut) {
   Barrier barrier(2);
   {

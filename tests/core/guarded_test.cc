@@ -249,6 +249,27 @@ BOBBIN_TEST(GuardedTest, CancelAndDeadlineEndAnAwaitWithTheLockHeld) {
   EXPECT_THAT(held.Await(is_six), StatusIs(kDeadlineExceeded));
 }
 
+// The wait is over, and the thread has not run yet: what it finds then counts.
+BOBBIN_TEST(GuardedTest, WhoFindsItsPredicateTrueAfterACancelIsToldSo) {
+  Guarded<int> number;
+  ThreadProbe probe;
+  VirtualThread waiter = Spawn([&] {
+    auto held = number.Lock();
+    probe.Attach();
+    return held.Await(kIsSet);
+  });
+  probe.AwaitParked();
+  waiter.Cancel();
+  number.With([](int& value) { value = 1; });
+  const absl::Status awaited = waiter.Join();
+  // On other carriers it may have run before.
+  if (carriers() == 1 || awaited.ok()) {
+    EXPECT_OK(awaited);
+  } else {
+    EXPECT_THAT(awaited, StatusIs(kCancelled));
+  }
+}
+
 BOBBIN_TEST(GuardedTest, AThreadThatIsToStopDoesNotGiveTheLockUp) {
   Guarded<int> number;
   VirtualThread stopping = Spawn([&] {
