@@ -213,7 +213,8 @@ struct OtherRuntime {
         .Detach();
   }
   Event go;
-  std::unique_ptr<Runtime> runtime = std::make_unique<Runtime>(RuntimeOptions{.carriers = 1});
+  std::unique_ptr<Runtime> runtime =
+      std::make_unique<Runtime>(RuntimeOptions{.carriers = 1, .virtual_threads_max = 1});
 };
 
 WaitStage OfAnotherRuntime(Waiters waiters, absl::Status (*wait)(std::unique_ptr<Runtime>&)) {
@@ -247,6 +248,14 @@ const WaitStages& Stages() {
       {"PlatformPool::RunBlocking, running", RunningInAPool},
       {"PlatformPool::Shutdown", ShuttingAPoolDown},
       {"PlatformPool::~PlatformPool", DestroyingAPool},
+      {"Runtime::Spawn",
+       [](Runtime&) {
+         return OfAnotherRuntime(Waiters::kOsThreads, [](std::unique_ptr<Runtime>& runtime) {
+           VirtualThread thread = runtime->Spawn([] {});
+           const CancelShield shield;
+           return thread.Join();
+         });
+       }},
       {"Runtime::AwaitIdle",
        [](Runtime&) {
          return OfAnotherRuntime(
