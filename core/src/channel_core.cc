@@ -24,6 +24,7 @@ absl::Status ChannelBase::WaitIn(ChannelSide side, void* slot) {
   const Wake wake = self.Park();
   if (wake == Wake::kNotified) {
     const Turn turn = TurnOf(self);
+    if (__builtin_expect(turn == Turn::kTaken, 1)) return absl::OkStatus();
     return side == ChannelSide::kSender ? StatusOfSend(turn) : StatusOfReceive(turn);
   }
   SpinLockHolder hold(lock_);

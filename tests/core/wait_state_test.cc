@@ -158,6 +158,56 @@ TEST(WaitStateTest, OfAllThatRaceForAWaitOneWins) {
   }
 }
 
+TEST(WaitStateTest, AWaitInSeveralPlacesIsAWaitOfItsOwn) {
+  WaitState state;
+  Begin(state);
+  const Ticket ticket = state.BeginWait(Phase::kWaitingAny);
+  EXPECT_FALSE(state.TryNotify(ticket, kLocal));  // Which may be a plain store.
+  EXPECT_FALSE(state.TryNotifyAny(ticket - 1));
+  EXPECT_TRUE(state.TryNotifyAny(ticket));
+  EXPECT_FALSE(state.TryNotifyAny(ticket));
+  EXPECT_FALSE(state.TryInterrupt(Wake::kCancelled));
+  EXPECT_EQ(state.EndWait(), Wake::kNotified);
+
+  const Ticket interrupted = state.BeginWait(Phase::kWaitingAny);
+  EXPECT_TRUE(state.TryInterrupt(Wake::kExpired));
+  EXPECT_FALSE(state.TryNotifyAny(interrupted));
+  EXPECT_EQ(state.EndWait(), Wake::kExpired);
+
+  const Ticket single = state.BeginWait(Phase::kWaiting);
+  EXPECT_FALSE(state.TryNotifyAny(single));
+  EXPECT_TRUE(state.TryNotify(single, kLocal));
+  EXPECT_EQ(state.EndWait(), Wake::kNotified);
+}
+
+// Several may find it at the same instant, each in a queue of its own: one wins.
+TEST(WaitStateTest, OfAllWhoFindAWaitInSeveralPlacesOneWins) {
+  WaitState state;
+  Begin(state);
+  std::atomic<int> round{0};
+  std::atomic<int> arrived{0};
+  std::atomic<int> winners{0};
+  std::atomic<Ticket> ticket{0};
+  const int rounds = Rounds(4000);
+  OsThreads threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.Start([&] {
+      for (int mine = 1; mine <= rounds; ++mine) {
+        while (round != mine) std::this_thread::yield();
+        if (state.TryNotifyAny(ticket)) ++winners;
+        ++arrived;
+      }
+    });
+  }
+  for (int mine = 1; mine <= rounds; ++mine) {
+    ticket = state.BeginWait(Phase::kWaitingAny);
+    round = mine;
+    while (arrived != 3 * mine) std::this_thread::yield();
+    ASSERT_EQ(winners, mine);
+    EXPECT_EQ(state.EndWait(), Wake::kNotified);
+  }
+}
+
 TEST(WaitStateDeathTest, ImpossibleStepsAbortInDebugBuilds) {
   if (!kChecksDebug) GTEST_SKIP() << "this build has no debug checks";
   EXPECT_DEATH(

@@ -63,7 +63,8 @@ class Waiter : public IntrusiveLink {
   [[nodiscard]] bool TryNotify() noexcept {
     const Dispatcher* const carrier = thread_.dispatcher();
     const bool is_local = carrier != nullptr && carrier == Current().dispatcher();
-    if (!thread_.state().TryNotify(ticket_, is_local)) return false;
+    if (__builtin_expect(thread_.state().TryNotify(ticket_, is_local), 1)) return true;
+    if (!thread_.state().TryNotifyAny(ticket_)) return false;
     is_claimed_ = true;
     return true;
   }
@@ -72,9 +73,12 @@ class Waiter : public IntrusiveLink {
   // or, if somebody else has ended it, parks until that one's dispatch comes.
   Wake EndOwnWait() noexcept { return TryNotify() ? thread_.state().EndWait() : Park(); }
 
-  // One more Waiter of the wait that `first` has begun.
-  void ShareWait(const Waiter& first) noexcept { ticket_ = first.ticket_; }
-  // Whether it was this one that somebody has claimed. REQUIRES: the wait has ended.
+  // One of the Waiters of the wait that `first`, which is one of them, has begun.
+  void ShareWait(const Waiter& first) noexcept {
+    ticket_ = first.ticket_;
+    is_claimed_ = false;
+  }
+  // Whether it was this one that somebody has claimed. REQUIRES: ShareWait; the wait has ended.
   bool is_claimed() const noexcept { return is_claimed_; }
 
   // What the waiter wants and what it is given; their meaning is the primitive's.
@@ -84,7 +88,7 @@ class Waiter : public IntrusiveLink {
  private:
   Thread& thread_;
   Ticket ticket_ = 0;
-  bool is_claimed_ = false;
+  bool is_claimed_;  // From ShareWait on: a wait in one place need not pay for it.
 };
 
 class WaitQueue {

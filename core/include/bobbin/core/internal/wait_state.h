@@ -21,6 +21,7 @@
 //   kFresh           -> kRunning          Start         its carrier
 //   kRunning         -> kWaiting...       BeginWait     the thread itself
 //   kWaiting...      -> kNotified         TryNotify     anybody who holds the wait's ticket
+//   kWaitingAny      -> kNotified         TryNotifyAny  the same
 //   kWaiting, ...Any -> kExpired, kCancelled TryInterrupt  its own carrier, or itself
 //   kWaitingKernel   -> kNotified         Complete      its own carrier
 //   woken            -> kRunning          EndWait       the thread itself, when it runs again
@@ -104,13 +105,18 @@ class WaitState {
   [[nodiscard]] bool TryNotify(Ticket ticket, bool is_local) noexcept {
     uint64_t word = word_.load(std::memory_order_relaxed);  // relaxed: the exchange decides.
     if (word != Word(ticket, Phase::kWaiting) && word != Word(ticket, Phase::kWaitingShielded)) {
-      return word == Word(ticket, Phase::kWaitingAny) &&
-             Change(word, Word(ticket, Phase::kNotified));
+      return false;
     }
     if (!is_local) return Change(word, Word(ticket, Phase::kNotified));
     // relaxed: one OS thread.
     word_.store(Word(ticket, Phase::kNotified), std::memory_order_relaxed);
     return true;
+  }
+
+  // The same for a wait in several places.
+  [[nodiscard]] bool TryNotifyAny(Ticket ticket) noexcept {
+    uint64_t word = Word(ticket, Phase::kWaitingAny);
+    return Load() == word && Change(word, Word(ticket, Phase::kNotified));
   }
 
   // True if this call ended whatever interruptible wait the thread is in. Only the OS thread on
