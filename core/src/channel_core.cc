@@ -11,24 +11,23 @@ ChannelBase::ChannelBase(size_t capacity) : capacity_(capacity) {
   BOBBIN_CHECK(capacity <= kChannelCapacityMax, "a channel's capacity is beyond its limit");
 }
 
-absl::Status ChannelBase::WaitIn(ChannelSide side, void* slot) {
+absl::Status ChannelBase::WaitIn(WaitQueue& queue, void* slot, absl::Status (*status_of)(Turn)) {
   Waiter self;
   if (self.thread().ShouldStop()) {
     lock_.Unlock();
     return self.thread().StopStatus();
   }
-  self.BeginWait(Phase::kWaiting);
-  Join(side, self, slot);
+  self.slot = slot;
+  queue.PushBack(self);
   lock_.Unlock();
 
   const Wake wake = self.Park();
   if (wake == Wake::kNotified) {
     const Turn turn = TurnOf(self);
-    if (__builtin_expect(turn == Turn::kTaken, 1)) return absl::OkStatus();
-    return side == ChannelSide::kSender ? StatusOfSend(turn) : StatusOfReceive(turn);
+    return __builtin_expect(turn == Turn::kTaken, 1) ? absl::OkStatus() : status_of(turn);
   }
   SpinLockHolder hold(lock_);
-  Forget(side, self);
+  queue.Forget(self);
   return Thread::StatusOf(wake);
 }
 
