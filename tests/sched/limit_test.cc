@@ -157,15 +157,18 @@ TEST(LiveLimitTest, NeitherACancelNorADeadlineEndsTheWait) {
 TEST(LiveLimitTest, AShutdownLiftsTheLimit) {
   Runtime runtime({.carriers = 2, .virtual_threads_max = 4});
   // Each holds the place that the next one waits for.
+  Event all_there;
   std::atomic<int> waiting{0};
   for (int i = 0; i < 4; ++i) {
     runtime
         .Spawn([&] {
+          EXPECT_OK(all_there.Wait());
           waiting.fetch_add(1);
           static_cast<void>(Spawn([] { return SleepFor(std::chrono::hours(1)); }).Join());
         })
         .Detach();
   }
+  all_there.Set();
   AwaitTrue([&] { return waiting.load() == 4 && runtime.Statistics().parked == 4; });
   EXPECT_OK(runtime.Shutdown());
   EXPECT_EQ(runtime.Statistics().live(), 0);
