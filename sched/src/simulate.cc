@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -43,21 +40,24 @@ constexpr WallTime kWallStart = std::chrono::sys_days(std::chrono::year(2026) / 
 uint64_t present_seed = 0;
 std::chrono::nanoseconds wall_offset{0};
 
+// A handler must not format or allocate; but the process has nothing left to lose.
 void NameTheSeed(int signal) noexcept {
-  if (Simulator::Active() != nullptr) {
-    char text[64];
-    const auto end = fmt::format_to_n(text, sizeof(text), "BOBBIN_SIM_SEED={}\n", present_seed);
-    const ssize_t written = write(STDERR_FILENO, text, std::min(end.size, sizeof(text)));
-    static_cast<void>(written);  // Nothing can be done about it here.
-  }
   std::signal(signal, SIG_DFL);
+  if (const Simulator* const simulator = Simulator::Active()) {
+    std::fprintf(stderr, "BOBBIN_SIM_SEED=%llu\n", static_cast<unsigned long long>(present_seed));
+    std::fputs(simulator->Describe(fmt::format("it dies by signal {}", signal)).c_str(), stderr);
+  }
   raise(signal);
 }
 
 void InstallNameTheSeed() {
   static const bool is_installed = [] {
+    struct sigaction action {};
+    action.sa_handler = &NameTheSeed;
+    action.sa_flags = SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
     for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-      std::signal(signal, &NameTheSeed);
+      sigaction(signal, &action, nullptr);
     }
     return true;
   }();

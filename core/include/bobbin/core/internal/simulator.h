@@ -118,6 +118,8 @@ class Simulator {
   static Simulator* Active() noexcept { return active_; }
   // Ends the run.
   [[noreturn]] void Fail(std::string_view what);
+  // What has happened, who is where, and the last steps: what a report begins with.
+  std::string Describe(std::string_view what) const;
   // What a failure adds to its report; it may look at atomics, but whoever waits for a lock is cut
   // short.
   void set_describe(absl::AnyInvocable<std::string()> describe) { describe_ = std::move(describe); }
@@ -221,7 +223,6 @@ class Simulator {
   void SwitchTo(SimulatedThread& next) noexcept;
   void ReturnToCaller() noexcept;
   void EndRunning() noexcept;
-  std::string Describe(std::string_view what) const;
 
   static inline Simulator* active_ = nullptr;
 
