@@ -26,7 +26,8 @@
 #include "tests/support/thread_probe.h"
 
 namespace {
-std::atomic<int64_t> allocations{0};  // Counted by every thread.
+// Counted by every thread. Not a step of a simulation: operator new is called inside of one.
+std::atomic_int64_t allocations{0};
 }  // namespace
 
 // A sanitizer has its own. Not inlined, for the compiler would see half of a pair and warn.
