@@ -30,9 +30,9 @@ bool IsPowerOfTen(size_t number) {
 
 // What is wrong with the options, or nothing.
 std::string Check(const ScenarioOptions& options) {
-  const std::vector<std::string> scenarios = {"park", "queue", "sleep", "skynet"};
+  const std::vector<std::string> scenarios = {"park", "queue", "sleep", "skynet", "dump"};
   if (std::find(scenarios.begin(), scenarios.end(), options.scenario) == scenarios.end()) {
-    return "no scenario '" + options.scenario + "': park, queue, sleep or skynet";
+    return "no scenario '" + options.scenario + "': park, queue, sleep, skynet or dump";
   }
   const auto between = [](const char* name, size_t least, size_t most) {
     return std::string(name) + ": from " + std::to_string(least) + " to " + std::to_string(most);
@@ -74,6 +74,10 @@ void PrintJson(const ScenarioOptions& options, const ScenarioResult& result) {
     json["release_ns"].push_back(round.release_ns);
     json["wall_ms"].push_back(round.wall_ms);
     json["cpu_ms"].push_back(round.cpu_ms);
+    if (options.scenario != "dump") continue;
+    json["dump_ms"].push_back(round.dump_ms);
+    json["gap_before_ms"].push_back(round.gap_before_ms);
+    json["gap_during_ms"].push_back(round.gap_during_ms);
   }
   std::printf("%s\n", json.dump().c_str());
 }
@@ -92,6 +96,13 @@ void PrintText(const ScenarioOptions& options, const ScenarioResult& result) {
     std::printf("%5zu %12.1f %12.1f %12.1f %12.1f\n", i + 1, round.spawn_ns, round.release_ns,
                 round.wall_ms, round.cpu_ms);
   }
+  if (options.scenario != "dump") return;
+  std::printf("round      dump ms   gap before   gap during ms\n");
+  for (size_t i = 0; i < result.rounds.size(); ++i) {
+    const RoundResult& round = result.rounds[i];
+    std::printf("%5zu %12.1f %12.3f %15.3f\n", i + 1, round.dump_ms, round.gap_before_ms,
+                round.gap_during_ms);
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -99,7 +110,7 @@ int Main(int argc, char** argv) {
   bool is_json = false;
   CLI::App app("Measures what many virtual threads cost that are all there at once.",
                "bobbin_scale");
-  app.add_option("scenario", options.scenario, "park, queue, sleep or skynet")->required();
+  app.add_option("scenario", options.scenario, "park, queue, sleep, skynet or dump")->required();
   app.add_option("--threads", options.threads, "how many; in skynet, the leaves")->required();
   app.add_option("--stack-bytes", options.stack_bytes, "address space of a stack")
       ->capture_default_str();

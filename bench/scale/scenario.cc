@@ -15,6 +15,7 @@
 
 #include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/dump.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
@@ -81,6 +82,7 @@ class Scenario {
       if (options.scenario == "park") return Park();
       if (options.scenario == "queue") return Queue();
       if (options.scenario == "sleep") return Sleep();
+      if (options.scenario == "dump") return DumpAll();
       return Skynet();
     };
     for (size_t i = 0; i < options.rounds; ++i) {
@@ -162,6 +164,54 @@ class Scenario {
       return absl::InternalError("skynet: the leaves add up to " + std::to_string(sum));
     }
     return Round(watch, spawn_ns, 0);
+  }
+
+  absl::StatusOr<RoundResult> DumpAll() {
+    Stopwatch watch;
+    Arrivals parked(threads_);
+    Event release;
+    TaskGroup group;
+
+    watch.Start();
+    for (size_t i = 0; i < threads_; ++i) {
+      group.Spawn([&parked, &release]() -> absl::Status {
+        parked.Arrive();
+        return release.Wait();
+      });
+    }
+    BOBBIN_RETURN_IF_ERROR(parked.AwaitAll());
+    const double spawn_ns = watch.Stop();
+    TakeMemory();
+
+    std::atomic<bool> is_over{false};
+    std::atomic<double> gap_ns{0};
+    VirtualThread traffic = bobbin::Spawn({.name = "traffic"}, [&] {
+      double last = ClockNs(CLOCK_MONOTONIC);
+      while (!is_over) {
+        Yield();
+        const double now = ClockNs(CLOCK_MONOTONIC);
+        if (now - last > gap_ns) gap_ns = now - last;
+        last = now;
+      }
+    });
+    BOBBIN_RETURN_IF_ERROR(SleepFor(std::chrono::seconds(1)));
+    const double gap_before = gap_ns.exchange(0);
+    watch.Start();
+    const size_t bytes = Dump({.budget = std::chrono::minutes(1)}).size();
+    const double dump_ns = watch.Stop();
+    const double gap_during = gap_ns;
+    is_over = true;
+    BOBBIN_RETURN_IF_ERROR(traffic.Join());
+    if (bytes < threads_) return absl::InternalError("dump: it does not list all threads");
+
+    watch.Start();
+    release.Set();
+    BOBBIN_RETURN_IF_ERROR(group.Wait());
+    RoundResult result = Round(watch, spawn_ns, watch.Stop());
+    result.dump_ms = dump_ns / 1e6;
+    result.gap_before_ms = gap_before / 1e6;
+    result.gap_during_ms = gap_during / 1e6;
+    return result;
   }
 
   // Adds up the numbers of `count` leaves, the first of which is `first`.

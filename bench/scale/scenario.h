@@ -7,6 +7,7 @@
 //   sleep    all sleep for one second
 //   skynet   a tree of task groups, ten children each; every leaf is a virtual thread that returns
 //            its number, every inner node one that adds up its children's
+//   dump     all wait for one Event, one more keeps yielding, and a dump is made of them
 //
 // Each is repeated: the first round meets cold memory, the later ones reuse it.
 //
@@ -43,6 +44,11 @@ struct RoundResult {
   // Of the whole round, all carriers together.
   double wall_ms = 0;
   double cpu_ms = 0;
+  // dump: how long it took, as text with one line for each thread, and the longest time between two
+  // turns of the one that yields, in a second before the dump and during it.
+  double dump_ms = 0;
+  double gap_before_ms = 0;
+  double gap_during_ms = 0;
 };
 
 struct ScenarioResult {

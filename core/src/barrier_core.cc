@@ -7,6 +7,10 @@
 
 namespace bobbin::internal {
 
+namespace {
+constexpr WaitKind kBarrierWait = {"barrier", WaitObject::kAddress};
+}  // namespace
+
 BarrierCore::BarrierCore(int64_t parties, Completion complete, void* argument)
     : complete_(complete), argument_(argument), expected_(parties), pending_(parties) {
   BOBBIN_CHECK(parties > 0, "a barrier needs a party");
@@ -23,7 +27,7 @@ bool BarrierCore::CountArrival() {
 }
 
 absl::Status BarrierCore::ArriveAndWait() {
-  Waiter self;
+  Waiter self(kBarrierWait, this);
   const absl::Status stopped = self.thread().StopStatus();
   const Word word = word_.Lock();
   if (CountArrival()) {
@@ -54,7 +58,7 @@ BarrierCore::Place BarrierCore::Arrive(Future future) {
 
 absl::Status BarrierCore::Wait(Place place) {
   if (place.is_passed || PhaseOf(word_.Load()) != place.phase) return absl::OkStatus();
-  Waiter self;
+  Waiter self(kBarrierWait, this);
   const absl::Status stopped = self.thread().StopStatus();
   const Word word = word_.Lock();
   if (PhaseOf(word) != place.phase) {

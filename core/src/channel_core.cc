@@ -7,12 +7,17 @@
 
 namespace bobbin::internal {
 
+namespace {
+constexpr WaitKind kSendWait = {"channel send", WaitObject::kAddress};
+constexpr WaitKind kReceiveWait = {"channel receive", WaitObject::kAddress};
+}  // namespace
+
 ChannelBase::ChannelBase(size_t capacity) : capacity_(capacity) {
   BOBBIN_CHECK(capacity <= kChannelCapacityMax, "a channel's capacity is beyond its limit");
 }
 
 absl::Status ChannelBase::WaitIn(WaitQueue& queue, void* slot, absl::Status (*status_of)(Turn)) {
-  Waiter self;
+  Waiter self(&queue == &senders_ ? kSendWait : kReceiveWait, this);
   if (self.thread().ShouldStop()) {
     lock_.Unlock();
     return self.thread().StopStatus();

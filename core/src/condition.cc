@@ -12,13 +12,17 @@ using internal::Waiter;
 using internal::Wake;
 using internal::WakeList;
 
+namespace {
+constexpr internal::WaitKind kConditionWait = {"condition", internal::WaitObject::kAddress};
+}  // namespace
+
 Condition::~Condition() {
   BOBBIN_CHECK(word_.Load() == 0, "a condition is destroyed while threads wait for it");
 }
 
 absl::Status Condition::Wait(Mutex& mutex) {
   BOBBIN_CHECK(mutex.IsHeldByCurrent(), "a thread waits with a mutex that it does not hold");
-  Waiter self;
+  Waiter self(kConditionWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   word_.Lock();
   waiters_.PushBack(self);

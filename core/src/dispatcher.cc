@@ -238,7 +238,7 @@ void Dispatcher::RetireSanitizerContext(void* context) noexcept {
 }
 #endif
 
-void Dispatcher::Post(Task& task, uint32_t reason) noexcept {
+void Dispatcher::Post(Task& task, uint8_t reason) noexcept {
   Dispatcher* const here = Current().dispatcher();
   if (here != nullptr && &here->tasks_.pool() == &tasks_.pool()) {
     PostFromHere(task, reason);
@@ -257,7 +257,7 @@ void Dispatcher::AwaitGuests() noexcept {
   while (guests_.load(std::memory_order_acquire) != 0) backoff.Pause();
 }
 
-void Dispatcher::PostFromHere(Task& task, uint32_t reason) noexcept {
+void Dispatcher::PostFromHere(Task& task, uint8_t reason) noexcept {
   // Pairs with the exchange in DrainInbox.
   if (task.attention_.fetch_or(reason, std::memory_order_acq_rel) != 0) return;
   inbox_.Push(task);
@@ -268,7 +268,7 @@ bool Dispatcher::DrainInbox() noexcept {
   if (!inbox_.has_any()) return false;
   inbox_.TakeAll([this](Task& task) {
     // Pairs with the fetch_or in Post and in Task::Free.
-    const uint32_t reasons = task.attention_.exchange(0, std::memory_order_acq_rel);
+    const uint8_t reasons = task.attention_.exchange(0, std::memory_order_acq_rel);
     if ((reasons & Task::kRelease) != 0) {
       tasks_.Give(task);
       return;

@@ -12,6 +12,10 @@ using internal::Waiter;
 using internal::Wake;
 using internal::WakeList;
 
+namespace {
+constexpr internal::WaitKind kEventWait = {"event", internal::WaitObject::kAddress};
+}  // namespace
+
 Event::~Event() {
   BOBBIN_CHECK((word_.Load() & (kLocked | kHasWaiters)) == 0,
                "an event is destroyed while threads wait for it");
@@ -24,7 +28,7 @@ absl::Status Event::WaitUntil(Deadline deadline) {
 }
 
 absl::Status Event::WaitSlow() {
-  Waiter self;
+  Waiter self(kEventWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   const Word word = word_.Lock();
   if ((word & kSet) != 0) {

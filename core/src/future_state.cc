@@ -8,9 +8,14 @@
 
 namespace bobbin::internal {
 
+namespace {
+constexpr WaitKind kFutureWait = {"future", WaitObject::kAddress};
+constexpr WaitKind kAnyFutureWait = {"any of several futures", WaitObject::kNone};
+}  // namespace
+
 absl::Status FutureStateBase::Await() {
   if (IsReady()) return absl::OkStatus();
-  Waiter self;
+  Waiter self(kFutureWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   const uint32_t word = word_.Lock();
   if ((word & kReady) != 0) {
@@ -97,7 +102,7 @@ absl::StatusOr<size_t> AwaitAny(size_t count,
   };
   if (const size_t ready = first_ready(); ready < count) return ready;
 
-  Waiter self;
+  Waiter self(kAnyFutureWait);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   self.BeginWait(Phase::kWaitingAny);
   size_t asked = 0;

@@ -24,6 +24,7 @@
 // it takes the mutex, or finds it held, and clears kHasRunner before it waits or gives up.
 
 #include <chrono>
+#include <cstddef>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/clock.h>
@@ -66,6 +67,8 @@ void PauseBetweenLooks() noexcept {
 
 class Mutex::Contender : public Waiter {
  public:
+  explicit Contender(const Mutex& mutex) noexcept : Waiter(kWaitKind, &mutex) {}
+
   // Whether two threads can never run at the same time, as far as the tags tell.
   bool SharesCarrierWith(uint8_t tag) const noexcept {
     return tag != 0 && tag == thread().carrier_tag();
@@ -88,7 +91,10 @@ class Mutex::Contender : public Waiter {
   MonotonicTime impatient_since_;
 };
 
-Mutex::~Mutex() { BOBBIN_CHECK(word_.Load() == 0, "a mutex is destroyed while it is held"); }
+Mutex::~Mutex() {
+  static_assert(offsetof(Mutex, word_) == 0 && kWaitKind.holder_word == 0);
+  BOBBIN_CHECK(word_.Load() == 0, "a mutex is destroyed while it is held");
+}
 
 bool Mutex::IsHeldByCurrent() const {
   return OwnerOf(word_.Load()) == OwnerOf(WordOf(internal::Current()));
@@ -99,7 +105,7 @@ void Mutex::AssertHeld() const {
 }
 
 void Mutex::LockSlow() {
-  Contender self;
+  Contender self(*this);
   const absl::Status status = Contend(self, Phase::kWaitingShielded);
   BOBBIN_DCHECK(status.ok() && IsHeldByCurrent(), "woken without the mutex");
 }
@@ -118,7 +124,7 @@ bool Mutex::TryLockSlow() {
 absl::Status Mutex::LockUntil(Deadline deadline) {
   if (try_lock()) return absl::OkStatus();
   const DeadlineScope scope(deadline);
-  Contender self;
+  Contender self(*this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   return Contend(self, Phase::kWaiting);
 }

@@ -18,7 +18,9 @@ Once::~Once() {
 absl::StatusOr<Once::Turn> Once::AwaitTurn() {
   const Word own = reinterpret_cast<Word>(&internal::Current());
   if (word_.TryChange(0, own)) return Turn::kMine;
-  Waiter self;
+  // The word, the first member, names the one that runs the body.
+  static constexpr internal::WaitKind kOnceWait = {"once", internal::WaitObject::kAddress, 0};
+  Waiter self(kOnceWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   const Word word = word_.Lock();
   if (word == 0 || (word & kDone) != 0) {

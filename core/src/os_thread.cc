@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
@@ -22,6 +25,7 @@ namespace {
 struct RecordPool {
   SpinLock lock;
   OsThread* first ABSL_GUARDED_BY(lock) = nullptr;
+  OsThread* last_made ABSL_GUARDED_BY(lock) = nullptr;  // All there are, linked by next_made_.
 };
 
 RecordPool& Records() {
@@ -40,9 +44,15 @@ OsThread& OsThread::Adopt() noexcept {
     record = pool.first;
     if (record != nullptr) pool.first = record->next_free_;
   }
-  if (record == nullptr) record = std::make_unique<OsThread>().release();
+  if (record == nullptr) {
+    record = std::make_unique<OsThread>().release();
+    SpinLockHolder hold(pool.lock);
+    record->next_made_ = std::exchange(pool.last_made, record);
+  }
+  record->os_thread_.store(gettid());
   record->state_.Reset(Phase::kRunning);
-  record->has_checked_cancel_ = true;  // It has no carrier, ever.
+  // It has no carrier, ever. relaxed: private.
+  record->cancel_.store(CancelState::kNone, std::memory_order_relaxed);
   AtThreadExit(&Retire, record);
   return *record;
 }
@@ -56,6 +66,7 @@ void OsThread::Retire(void* record) noexcept {
                    thread.context_values_ == nullptr,
                "an OS thread exits inside a scope that it began");
   thread.ClearDescription();
+  thread.os_thread_.store(0);
   RecordPool& pool = Records();
   SpinLockHolder hold(pool.lock);
   thread.next_free_ = pool.first;
@@ -64,7 +75,16 @@ void OsThread::Retire(void* record) noexcept {
 
 void OsThread::ClearDescription() noexcept { Describe(Role::kForeign, "", nullptr); }
 
+void OsThread::ForEach(absl::FunctionRef<void(const OsThread&)> visit) noexcept {
+  RecordPool& pool = Records();
+  SpinLockHolder hold(pool.lock);
+  for (const OsThread* record = pool.last_made; record != nullptr; record = record->next_made_) {
+    if (record->os_thread() != 0) visit(*record);
+  }
+}
+
 void OsThread::Describe(Role role, std::string_view name, void* runtime) noexcept {
+  SpinLockHolder hold(Records().lock);
   role_ = role;
   runtime_ = runtime;
   const size_t length = std::min(name.size(), kNameBytes - 1);

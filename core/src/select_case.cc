@@ -78,6 +78,8 @@ absl::StatusOr<SelectCase*> AwaitOne(std::span<SelectCase* const> cases, std::sp
   woken.Dispatch();
   if (ready != nullptr) return ready;
 
+  static constexpr WaitKind kSelectWait = {"select", WaitObject::kNone};
+  waiters.front().Name(kSelectWait);
   const Wake wake = waiters.front().Park();
   SelectCase* winner = nullptr;
   for (size_t i = 0; i < cases.size(); ++i) {

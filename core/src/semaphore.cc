@@ -11,6 +11,10 @@ using internal::Waiter;
 using internal::Wake;
 using internal::WakeList;
 
+namespace {
+constexpr internal::WaitKind kSemaphoreWait = {"semaphore", internal::WaitObject::kAddress};
+}  // namespace
+
 Semaphore::Semaphore(int64_t permits) : word_(WordOf(permits)) {
   BOBBIN_CHECK(permits >= 0 && permits <= kPermitsMax, "a semaphore cannot hold so many permits");
 }
@@ -27,7 +31,7 @@ absl::Status Semaphore::AcquireUntil(int64_t permits, Deadline deadline) {
 }
 
 absl::Status Semaphore::AcquireSlow(int64_t permits) {
-  Waiter self;
+  Waiter self(kSemaphoreWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   const Word word = word_.Lock();
   if (FreeOf(word) >= permits && (word & kHasWaiters) == 0) {

@@ -14,6 +14,12 @@ using internal::Waiter;
 using internal::Wake;
 using internal::WakeList;
 
+namespace {
+// Its word, the first member, names the writer. Readers it only counts.
+constexpr internal::WaitKind kSharedMutexWait = {"shared mutex", internal::WaitObject::kAddress,
+                                                 0};
+}  // namespace
+
 SharedMutex::~SharedMutex() {
   BOBBIN_CHECK(word_.Load() == 0, "a shared mutex is destroyed while it is held");
 }
@@ -60,7 +66,7 @@ bool SharedMutex::TakeOrQueue(Waiter& waiter, Access access, Phase phase) {
 }
 
 void SharedMutex::LockSlow(Access access) {
-  Waiter self;
+  Waiter self(kSharedMutexWait, this);
   if (TakeOrQueue(self, access, Phase::kWaitingShielded)) return;
   // Whoever makes room lets this thread in before it wakes it; nothing else can end the wait.
   const Wake wake = self.Park();
@@ -78,7 +84,7 @@ absl::Status SharedMutex::LockSharedUntil(Deadline deadline) {
 
 absl::Status SharedMutex::WaitUntil(Deadline deadline, Access access) {
   const DeadlineScope scope(deadline);
-  Waiter self;
+  Waiter self(kSharedMutexWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   if (TakeOrQueue(self, access, Phase::kWaiting)) return absl::OkStatus();
   const Wake wake = self.Park();

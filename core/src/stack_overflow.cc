@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/stack_overflow.h>
-
-#include <execinfo.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,8 +10,10 @@
 #include <cstring>
 #include <string_view>
 
+#include <bobbin/core/internal/backtrace.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/stack_overflow.h>
 #include <bobbin/core/internal/task.h>
 
 namespace bobbin::internal {
@@ -23,7 +22,6 @@ namespace {
 
 // Enough for the handler and for a symbol look-up.
 constexpr size_t kSignalStackBytes = size_t{64} << 10;
-constexpr int kFramesMax = 32;
 
 struct PreviousActions {
   struct sigaction segv;
@@ -54,7 +52,7 @@ const Task* OverflownTask(const void* address) noexcept {
   return &task;
 }
 
-void Report(const Task& task) noexcept {
+void Report(const Task& task, const void* context) noexcept {
   const StackPool& pool = task.dispatcher()->stacks().pool();
   Write("bobbin: stack overflow in virtual thread \"");
   Write(task.name());
@@ -67,13 +65,12 @@ void Report(const Task& task) noexcept {
   Write(" to 0x");
   WriteNumber(reinterpret_cast<uintptr_t>(pool.TopOf(task.stack())), 16);
   Write(", is used up; give the runtime more with RuntimeOptions::stack_bytes\n");
-  std::array<void*, kFramesMax> frames;
-  backtrace_symbols_fd(frames.data(), backtrace(frames.data(), kFramesMax), STDERR_FILENO);
+  WriteFrames(Backtrace::OfInterrupted(context));
 }
 
 void OnFault(int signal, siginfo_t* info, void* context) noexcept {
   if (const Task* const task = OverflownTask(info->si_addr)) {
-    Report(*task);
+    Report(*task, context);
     // Ends the process in the way that core files and parents know.
     std::signal(signal, SIG_DFL);
     raise(signal);
@@ -95,9 +92,7 @@ void OnFault(int signal, siginfo_t* info, void* context) noexcept {
 
 void InstallStackOverflowReport() noexcept {
   static const bool is_installed = [] {
-    // The first call loads the unwinder, which a handler must not do.
-    std::array<void*, 1> frame;
-    backtrace(frame.data(), 1);
+    PrepareUnwinder();
     struct sigaction action {};
     action.sa_sigaction = &OnFault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -77,10 +77,14 @@ bool Task::TellHandle() noexcept {
   return false;
 }
 
+namespace {
+constexpr WaitKind kJoinWait = {"join", WaitObject::kTask};
+}  // namespace
+
 Wake Task::AwaitEnd(Phase phase) noexcept {
   if (IsDone()) return Wake::kNotified;
   BOBBIN_CHECK(this != &Current(), "a virtual thread cannot join itself");
-  Waiter self;
+  Waiter self(kJoinWait, this);
   const uint32_t bits = ending_.Lock();
   if ((bits & kDone) != 0) {
     ending_.Unlock(bits);

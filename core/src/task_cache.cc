@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/task_cache.h>
-
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -9,6 +7,8 @@
 #include <new>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/debugger.h>
+#include <bobbin/core/internal/task_cache.h>
 
 #include "core/src/sanitizer.h"
 
@@ -45,9 +45,11 @@ TaskPool::TaskPool(size_t tasks_max) noexcept : tasks_max_(tasks_max) {
     munmap(chunks_ + bytes, kChunkBytes - skipped);
     madvise(chunks_, bytes, MADV_HUGEPAGE);  // A wish; small pages do as well.
   }
+  DebuggerView::Add(*this);
 }
 
 TaskPool::~TaskPool() {
+  DebuggerView::Remove(*this);
   for (size_t chunk = 0; chunk < ChunkCount(carved()); ++chunk) {
     sanitizer::RootEnds(chunks_ + chunk * kChunkBytes, kChunkBytes);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <bobbin/core/clock.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/os_thread.h>
@@ -7,10 +8,15 @@
 
 namespace bobbin::internal {
 
-Wake Thread::Park() noexcept {
+Wake Thread::Park(WaitReason& reason) noexcept {
   BOBBIN_DCHECK(this == &Current(), "a thread can park only itself");
-  if (role_ != Role::kVirtual) return ParkOsThread();
+  wait_.store(&reason, std::memory_order_relaxed);  // relaxed: for this OS thread, and guesses.
+  if (role_ != Role::kVirtual) {
+    reason.since = MonotonicNow().time_since_epoch().count();
+    return ParkOsThread();
+  }
   Dispatcher& here = *dispatcher();
+  reason.since = here.turn_time();
   TimerNode* const timer = governing_;
   // A scope's one timer is armed at the first wait that suspends.
   if (timer != nullptr && timer->place == TimerNode::Place::kUnarmed &&
@@ -18,7 +24,7 @@ Wake Thread::Park() noexcept {
     timer->has_expired = true;
     if (state_.TryInterrupt(Wake::kExpired)) return state_.EndWait();
     if (state_.phase() == Phase::kWaitingKernel) {
-      static_cast<Task*>(this)->kernel_wait_->RequestStop(Wake::kExpired);
+      kernel_wait().RequestStop(Wake::kExpired);
     }
   }
   here.Suspend(*this);
@@ -35,14 +41,17 @@ void Thread::Interrupt(Wake cause) noexcept {
   if (state_.TryInterrupt(cause)) {
     dispatcher()->MakeReady(*this);
   } else if (state_.phase() == Phase::kWaitingKernel) {
-    static_cast<Task*>(this)->kernel_wait_->RequestStop(cause);
+    kernel_wait().RequestStop(cause);
   }
 }
 
 void Thread::Cancel() noexcept {
   // Pairs with the exchange in FirstCheckCancel, before or after it: thread.h says why that is
   // enough.
-  if (is_cancelled_.exchange(true, std::memory_order_acq_rel)) return;
+  if (cancel_.exchange(CancelState::kRequested, std::memory_order_acq_rel) ==
+      CancelState::kRequested) {
+    return;
+  }
   if (role_ != Role::kVirtual) return;
   // Pairs with the release in Dispatcher::Begin.
   Dispatcher* const carrier = dispatcher_.load(std::memory_order_acquire);
@@ -55,10 +64,9 @@ void Thread::Cancel() noexcept {
 }
 
 bool Thread::FirstCheckCancel() noexcept {
-  has_checked_cancel_ = true;
-  bool is_cancelled = false;
-  // Writes what is there: a read-modify-write, which pairs with the one in Cancel.
-  return !is_cancelled_.compare_exchange_strong(is_cancelled, false, std::memory_order_acq_rel);
+  CancelState state = CancelState::kUnchecked;
+  // A read-modify-write, which pairs with the one in Cancel. Where it fails, Cancel was first.
+  return !cancel_.compare_exchange_strong(state, CancelState::kNone, std::memory_order_acq_rel);
 }
 
 absl::Status Thread::StopStatus() noexcept {

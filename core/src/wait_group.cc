@@ -12,6 +12,10 @@ using internal::Waiter;
 using internal::Wake;
 using internal::WakeList;
 
+namespace {
+constexpr internal::WaitKind kWaitGroupWait = {"wait group", internal::WaitObject::kAddress};
+}  // namespace
+
 WaitGroup::~WaitGroup() {
   BOBBIN_CHECK((word_.Load() & (kLocked | kHasWaiters)) == 0,
                "a wait group is destroyed while threads wait for it");
@@ -51,7 +55,7 @@ absl::Status WaitGroup::WaitUntil(Deadline deadline) {
 }
 
 absl::Status WaitGroup::WaitSlow() {
-  Waiter self;
+  Waiter self(kWaitGroupWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
   const Word word = word_.Lock();
   if (CountOf(word) == 0) {

@@ -16,8 +16,15 @@ using bobbin::internal::Current;
 using bobbin::internal::SpinLockHolder;
 using bobbin::internal::Thread;
 using bobbin::internal::Waiter;
+using bobbin::internal::WaitKind;
+using bobbin::internal::WaitObject;
 using bobbin::internal::Wake;
 using bobbin::internal::WakeList;
+
+namespace {
+constexpr WaitKind kLeaseWait = {"sqlite connection", WaitObject::kAddress};
+constexpr WaitKind kReturnWait = {"sqlite connections' return", WaitObject::kAddress};
+}  // namespace
 
 void SqliteLeases::Add(std::unique_ptr<SqliteConnection> connection) {
   SpinLockHolder hold(lock_);
@@ -28,7 +35,7 @@ void SqliteLeases::Add(std::unique_ptr<SqliteConnection> connection) {
 
 absl::StatusOr<SqliteConnection*> SqliteLeases::Acquire() {
   BOBBIN_RETURN_IF_ERROR(CheckStop());
-  Waiter self;
+  Waiter self(kLeaseWait, this);
   bool has_one = false;
   {
     SpinLockHolder hold(lock_);
@@ -95,7 +102,7 @@ void SqliteLeases::Close() noexcept {
 
 absl::Status SqliteLeases::AwaitReturned() {
   BOBBIN_RETURN_IF_ERROR(CheckStop());
-  Waiter self;
+  Waiter self(kReturnWait, this);
   {
     SpinLockHolder hold(lock_);
     if (free_.size() == connections_.size()) return absl::OkStatus();

@@ -35,7 +35,7 @@ std::string Look(const bobbin::Runtime& runtime) {
   const bobbin::RuntimeStatistics now = runtime.Statistics();
   return fmt::format("{} live, of these {} parked\n\n{}\n{}", now.live(), now.parked,
                      now.Text(),           // All there is to tell, in a few lines.
-                     runtime.DumpText());  // A line for each virtual thread.
+                     runtime.Dump());  // What each virtual thread does.
 }
 // [/look]
 

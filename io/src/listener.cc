@@ -22,10 +22,15 @@ using bobbin::internal::Current;
 using bobbin::internal::SpinLockHolder;
 using bobbin::internal::Thread;
 using bobbin::internal::Waiter;
+using bobbin::internal::WaitKind;
+using bobbin::internal::WaitNumber;
+using bobbin::internal::WaitObject;
 using bobbin::internal::Wake;
 using bobbin::internal::WakeList;
 
 namespace {
+
+constexpr WaitKind kAcceptWait = {"accept", WaitObject::kDescriptor};
 
 // The process, or the system, is out of something: asking again at once would spin.
 bool IsShortage(Result result) {
@@ -75,7 +80,7 @@ absl::StatusOr<FileDescriptor> Listener::Accept() {
 Result Listener::Attempt(Thread& self) {
   if (self.ShouldStop()) return WhyStopped(self);
   const bool is_virtual = self.role() == Role::kVirtual;
-  Waiter waiter;
+  Waiter waiter(kAcceptWait, WaitNumber(fd()));
   int fd = -1;
   bool starts_ring = false;
   bool asks_itself = false;

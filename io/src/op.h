@@ -113,7 +113,10 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
 // One operation that a virtual thread waits for.
 class ParkedOp final : public Op, public bobbin::internal::KernelWait {
  public:
-  ParkedOp(OpCode code, int fd, void* data, uint32_t bytes) : Op(code, fd, data, bytes) {}
+  ParkedOp(OpCode code, int fd, void* data, uint32_t bytes) : Op(code, fd, data, bytes) {
+    kind = &kWaitKinds[static_cast<size_t>(code)];
+    object = bobbin::internal::WaitNumber(fd);
+  }
 
   // Has the calling virtual thread's carrier do it, and parks until the kernel has let go of it.
   // REQUIRES: `self` is the calling virtual thread and may wait.
@@ -122,8 +125,7 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
     thread_ = &self;
     StartHere();
     self.state().BeginWait(bobbin::internal::Phase::kWaitingKernel);
-    static_cast<bobbin::internal::Task&>(self).set_kernel_wait(this);
-    const bobbin::internal::Wake wake = self.Park();
+    const bobbin::internal::Wake wake = self.Park(*this);
     BOBBIN_DCHECK(wake == bobbin::internal::Wake::kNotified, "a wait ended without its completion");
     static_cast<void>(wake);
     // A result that arrived wins over the request to give up.
@@ -145,6 +147,14 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
   void Prefetch() const noexcept { __builtin_prefetch(thread_, 1); }
 
  private:
+  // How a dump calls them, by code.
+  static constexpr bobbin::internal::WaitKind kWaitKinds[] = {
+      {"receive", bobbin::internal::WaitObject::kDescriptor},
+      {"send", bobbin::internal::WaitObject::kDescriptor},
+      {"connect", bobbin::internal::WaitObject::kDescriptor},
+      {"accept", bobbin::internal::WaitObject::kDescriptor},
+  };
+
   // On the poller of the calling virtual thread's carrier.
   void StartHere() noexcept;
 

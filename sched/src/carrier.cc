@@ -10,7 +10,9 @@
 #include <bobbin/core/clock.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/stack_overflow.h>
+#include <bobbin/core/internal/stack_sample.h>
 
+#include "sched/src/dump_part.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
@@ -28,18 +30,22 @@ Carrier::Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller
       runtime_(runtime),
       index_(index),
       poller_(std::move(poller)),
-      now_(Now()),
       budget_(kTurnSwitches),
-      trim_period_end_(now_ + kTrimPeriodNanoseconds),
-      wheel_(now_),
-      fresh_(runtime.carrier_count() > 1) {}
+      trim_period_end_(Now() + kTrimPeriodNanoseconds),
+      wheel_(Now()),
+      fresh_(runtime.carrier_count() > 1) {
+  turn_time_ = Now();
+}
 
 void Carrier::Run() noexcept {
   os_thread_.store(gettid());
   if (!runtime_.CarrierStarted(poller_->Start())) return;
   Bind();
   const SignalStack signal_stack;
+  StackSample::AdmitHere();
+  os_thread_.store(gettid());
   while (!MayEnd()) Turn();
+  EndDumps();
   poller_->Stop();
   Unbind();
 }
@@ -50,12 +56,12 @@ void Carrier::Turn() noexcept {
   ObeyRequests();
   DrainInbox();
   DrainIntake();
-  const int64_t started = std::exchange(now_, Now());
-  AdaptBudget(started, now_, used);
-  AdaptSharing(started, now_, used);
+  const int64_t started = std::exchange(turn_time_, Now());
+  AdaptBudget(started, turn_time_, used);
+  AdaptSharing(started, turn_time_, used);
   FireTimers();
-  if (__builtin_expect(now_ >= trim_period_end_ || has_cold_stacks_, 0)) TrimStacks();
-  if (has_ready() || (fresh_.size() != 0 && CanStart())) {
+  if (__builtin_expect(turn_time_ >= trim_period_end_ || has_cold_stacks_, 0)) TrimStacks();
+  if (has_ready() || dump_part_ != nullptr || (fresh_.size() != 0 && CanStart())) {
     ShareOldest();
     poller_->Poll();
   } else if (!StealWork()) {
@@ -64,7 +70,7 @@ void Carrier::Turn() noexcept {
   PublishGauges();
 }
 
-bool Carrier::TurnIsOver() const noexcept { return Now() - now_ >= kTurnNanoseconds; }
+bool Carrier::TurnIsOver() const noexcept { return Now() - turn_time_ >= kTurnNanoseconds; }
 
 void Carrier::AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcept {
   if (used < budget_) return;
@@ -87,8 +93,9 @@ void Carrier::ShareOldest() noexcept {
   const int64_t oldest = fresh_.oldest();
   if (oldest != oldest_) {
     oldest_ = oldest;
-    oldest_since_ = now_;
-  } else if (fresh_.size() >= kShareFromMin && now_ - oldest_since_ > kShareOldestNanoseconds) {
+    oldest_since_ = turn_time_;
+  } else if (fresh_.size() >= kShareFromMin &&
+             turn_time_ - oldest_since_ > kShareOldestNanoseconds) {
     ShareFresh();
   }
 }
@@ -98,14 +105,14 @@ void Carrier::FireTimers() noexcept {
     node.has_expired = true;
     if (node.thread->governing() == &node) node.thread->Interrupt(Wake::kExpired);
   };
-  while (TimerNode* const node = heap_.PopExpired(now_)) fire(*node);
-  while (TimerNode* const node = wheel_.PopExpired(now_)) fire(*node);
+  while (TimerNode* const node = heap_.PopExpired(turn_time_)) fire(*node);
+  while (TimerNode* const node = wheel_.PopExpired(turn_time_)) fire(*node);
 }
 
 bool Carrier::ArmTimer(TimerNode& node) noexcept {
-  // `now_` may be a turn old: a deadline that has passed meanwhile is noticed at the end of this
-  // turn.
-  if (node.deadline <= now_) return false;
+  // `turn_time_` may be a turn old: a deadline that has passed meanwhile is noticed at the end of
+  // this turn.
+  if (node.deadline <= turn_time_) return false;
   if (node.is_precise) {
     heap_.Add(node);
   } else {
@@ -184,6 +191,7 @@ bool Carrier::WakeIfAsleep(State as) noexcept {
 bool Carrier::FindsWorkOrdered() noexcept {
   if (!InboxIsEmptyOrdered() || !intake_.IsEmptyOrdered()) return true;
   if (is_cancel_requested_.load() || is_end_requested_.load()) return true;
+  if (is_dump_requested_.load()) return true;
   for (int i = 0; i < runtime_.carrier_count(); ++i) {
     Carrier& carrier = runtime_.carrier(i);
     if (carrier.fresh_.IsEmptyOrdered() && carrier.intake_.IsEmptyOrdered()) continue;
@@ -206,15 +214,16 @@ void Carrier::Sleep() noexcept {
   counts_.sleeps.add(1);
   Deadline until = NextWake();
   if (stacks().size() > kStacksKept) until = std::min(until, AtNanoseconds(trim_period_end_));
-  if (has_cold_stacks_) until = std::min(until, AtNanoseconds(now_ + kTurnNanoseconds));
+  if (has_cold_stacks_) until = std::min(until, AtNanoseconds(turn_time_ + kTurnNanoseconds));
   // New threads without a stack wait for other carriers' to end; nobody rings for that.
-  if (fresh_.size() != 0) until = std::min(until, AtNanoseconds(now_ + kStackRetryNanoseconds));
+  if (fresh_.size() != 0)
+    until = std::min(until, AtNanoseconds(turn_time_ + kStackRetryNanoseconds));
   poller_->PollUntil(until);
   runtime_.idle().WokeUp();
   const State as = state_.exchange(State::kAwake);
   if (as != State::kAsleep) counts_.woken.add(1);
   runtime_.CarrierIsBusy();
-  now_ = Now();
+  turn_time_ = Now();
   if (as == State::kSummoned) {
     if (!has_ready()) StealWork();
     runtime_.idle().GiveTokenBack();
@@ -222,9 +231,9 @@ void Carrier::Sleep() noexcept {
 }
 
 void Carrier::TrimStacks() noexcept {
-  if (now_ >= trim_period_end_) {
+  if (turn_time_ >= trim_period_end_) {
     stacks().EndPeriod();
-    trim_period_end_ = now_ + kTrimPeriodNanoseconds;
+    trim_period_end_ = turn_time_ + kTrimPeriodNanoseconds;
     has_cold_stacks_ = true;
   }
   if (has_cold_stacks_) has_cold_stacks_ = stacks().Trim(kTrimBatch);
@@ -240,7 +249,53 @@ void Carrier::RequestEnd() noexcept {
   Ring();
 }
 
+void Carrier::RequestDump(std::shared_ptr<DumpPart> part) noexcept {
+  {
+    SpinLockHolder hold(dump_lock_);
+    if (has_ended_) return part->Finish();
+    dump_parts_.push_back(std::move(part));
+  }
+  is_dump_requested_.store(true);
+  Ring();
+}
+
+void Carrier::TakeDumpPart() noexcept {
+  if (dump_part_ != nullptr) return;
+  SpinLockHolder hold(dump_lock_);
+  if (!dump_parts_.empty()) {
+    dump_part_ = std::move(dump_parts_.back());
+    dump_parts_.pop_back();
+  }
+  if (dump_parts_.empty()) is_dump_requested_.store(false);
+}
+
+void Carrier::ContinueDump(const Thread* running) noexcept {
+  if (!dump_part_->Continue(*this, running)) return;
+  dump_part_->Finish();
+  dump_part_ = nullptr;
+}
+
+void Carrier::DescribeFromInside() noexcept {
+  const Thread& self = Current();
+  if (is_dump_requested_.load()) TakeDumpPart();
+  while (dump_part_ != nullptr) ContinueDump(&self);
+}
+
+void Carrier::EndDumps() noexcept {
+  std::vector<std::shared_ptr<DumpPart>> unfinished;
+  {
+    SpinLockHolder hold(dump_lock_);
+    has_ended_ = true;
+    unfinished = std::exchange(dump_parts_, {});
+  }
+  if (dump_part_ != nullptr) unfinished.push_back(std::exchange(dump_part_, nullptr));
+  for (const std::shared_ptr<DumpPart>& part : unfinished) part->Finish();
+}
+
 void Carrier::ObeyRequests() noexcept {
+  // relaxed: a request that is missed here is seen before the next sleep.
+  if (__builtin_expect(is_dump_requested_.load(std::memory_order_relaxed), 0)) TakeDumpPart();
+  if (__builtin_expect(dump_part_ != nullptr, 0)) ContinueDump(nullptr);
   // relaxed: a request that is missed here is seen before the next sleep.
   if (__builtin_expect(!is_cancel_requested_.load(std::memory_order_relaxed), 1)) return;
   is_cancel_requested_.store(false);

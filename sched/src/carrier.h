@@ -41,12 +41,16 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
+#include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/dispatcher.h>
+#include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/sched/poller.h>
 
 #include "sched/src/fresh_deque.h"
@@ -56,6 +60,7 @@
 
 namespace bobbin::internal {
 
+class DumpPart;
 class RuntimeCore;
 
 class Carrier final : public Dispatcher {
@@ -102,6 +107,10 @@ class Carrier final : public Dispatcher {
   void RequestCancelAll() noexcept;
   // Has it leave its loop once nothing is in flight.
   void RequestEnd() noexcept;
+  // Has it describe its threads. A carrier that has ended finishes the part at once.
+  void RequestDump(std::shared_ptr<DumpPart> part) noexcept;
+  // On its OS thread, from a virtual thread that will not return to it: describes them here.
+  void DescribeFromInside() noexcept;
   // A new virtual thread that nobody has begun, taken away; null when there is none.
   Task* StealFresh() noexcept;
   bool HasFresh() const noexcept { return fresh_.size() != 0 || intake_.has_any(); }
@@ -138,6 +147,9 @@ class Carrier final : public Dispatcher {
   void TrimStacks() noexcept;
   void ObeyRequests() noexcept;
   void CancelAll() noexcept;
+  void TakeDumpPart() noexcept;
+  void ContinueDump(const Thread* running) noexcept;
+  void EndDumps() noexcept;
   bool MayEnd() noexcept;
   Deadline NextWake() const noexcept;
   void PublishGauges() noexcept;
@@ -148,7 +160,6 @@ class Carrier final : public Dispatcher {
   const std::unique_ptr<Poller> poller_;
 
   // This OS thread only.
-  int64_t now_;  // Of this turn.
   uint32_t budget_;
   uint32_t fresh_picks_ = 0;
   int64_t run_nanoseconds_ = kRunNanosecondsGuess;  // A moving average.
@@ -158,6 +169,7 @@ class Carrier final : public Dispatcher {
   bool cancels_fresh_ = false;
   int64_t trim_period_end_;
   bool has_cold_stacks_ = false;
+  std::shared_ptr<DumpPart> dump_part_;  // What it is working on.
   TimerWheel wheel_;
   TimerHeap heap_;
 
@@ -173,6 +185,10 @@ class Carrier final : public Dispatcher {
   Atomic<pid_t> os_thread_{0};                                   // Written once, by the carrier.
   Atomic<bool> is_cancel_requested_{false};  // Set by Shutdown; read by the carrier.
   Atomic<bool> is_end_requested_{false};     // Set by Shutdown; read by the carrier.
+  Atomic<bool> is_dump_requested_{false};    // Set by a dump; taken back by the carrier.
+  SpinLock dump_lock_;
+  std::vector<std::shared_ptr<DumpPart>> dump_parts_ ABSL_GUARDED_BY(dump_lock_);
+  bool has_ended_ ABSL_GUARDED_BY(dump_lock_) = false;
 };
 
 }  // namespace bobbin::internal

@@ -2,15 +2,13 @@
 
 #include "sched/src/current_runtime.h"
 
-#include <cstdio>
-
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/os_thread.h>
 #include <bobbin/sched/internal/current_poller.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
 
-#include <bobbin/core/internal/os_thread.h>
 #include "sched/src/carrier.h"
 #include "sched/src/runtime_core.h"
 
@@ -28,11 +26,6 @@ Runtime& CurrentRuntime() {
   Runtime* const runtime = CurrentRuntimeOrNull();
   BOBBIN_CHECK(runtime != nullptr, "no runtime here: a foreign thread spawns with Runtime::Spawn");
   return *runtime;
-}
-
-void DumpCurrentRuntime() noexcept {
-  const Runtime* const runtime = CurrentRuntimeOrNull();
-  if (runtime != nullptr) std::fputs(runtime->DumpText().c_str(), stderr);
 }
 
 PlatformPool& DefaultPool(Runtime& runtime) { return runtime.core().DefaultPool(); }

@@ -21,8 +21,6 @@ class Carrier;
 Runtime* CurrentRuntimeOrNull() noexcept;
 // The calling thread's carrier; null on threads that are on none.
 Carrier* CurrentCarrier() noexcept;
-// What a failed check prints: the virtual threads of the calling thread's runtime, if it has one.
-void DumpCurrentRuntime() noexcept;
 // For RunBlocking without a pool. Made at its first use.
 PlatformPool& DefaultPool(Runtime& runtime);
 

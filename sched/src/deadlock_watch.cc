@@ -12,6 +12,7 @@
 #include <bobbin/core/internal/os_thread.h>
 
 #include "sched/src/carrier.h"
+#include "sched/src/limits.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
@@ -51,7 +52,7 @@ void DeadlockWatch::Report() {
     text += fmt::format("  {} wait in Spawn: the limit of {} live virtual threads is reached\n",
                         spawners, runtime_.live_max());
   }
-  text += runtime_.DumpText();
+  text += runtime_.facade().Dump({.listed_max = kListedInFailure});
   if (options_.report) {
     options_.report(text);
   } else {

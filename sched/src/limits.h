@@ -57,8 +57,11 @@ inline constexpr int64_t kLiftedLimit = int64_t{1} << 36;
 // Carriers a runtime may have; more than any machine of today has CPUs.
 inline constexpr int kCarriersMax = 1024;
 
-// Lines of a dump; a process that ends must not spend its last seconds on a million of them.
-inline constexpr size_t kListedInDump = 1000;
+// How long a carrier describes its threads in one turn, for a dump: as long as a turn runs others.
+inline constexpr int64_t kDumpSliceNanoseconds = 100'000;
+// Threads of one kind that a dump of a failed check lists; a process that ends must not spend its
+// last seconds on a million of them.
+inline constexpr size_t kListedInFailure = 20;
 
 // Names in a report of who is left.
 inline constexpr size_t kNamedInReport = 10;

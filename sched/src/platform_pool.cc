@@ -17,10 +17,12 @@ namespace internal {
 
 namespace {
 
+constexpr WaitKind kBlockingWait = {"blocking call", WaitObject::kNone};
+
 // A call whose caller waits for it. Lives on the caller's stack.
 class WaitedTask final : public PoolTask {
  public:
-  explicit WaitedTask(const BlockingCall& call) : call_(call) {}
+  explicit WaitedTask(const BlockingCall& call) : call_(call), self_(kBlockingWait) {}
 
   // Waits until it has run or was dropped; returns why, if it did not run.
   absl::Status Await(PlatformPoolCore& pool) noexcept {

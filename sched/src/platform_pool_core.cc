@@ -13,6 +13,7 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/os_thread.h>
+#include <bobbin/core/internal/stack_sample.h>
 #include <bobbin/core/internal/task.h>
 #include <bobbin/core/local.h>
 #include <bobbin/core/role.h>
@@ -24,6 +25,9 @@
 namespace bobbin::internal {
 
 namespace {
+
+constexpr WaitKind kWorkWait = {"platform pool's next task", WaitObject::kNone};
+constexpr WaitKind kPoolEndWait = {"platform pool's end", WaitObject::kNone};
 
 // A shorter keep-alive would have threads end and start without pause.
 constexpr std::chrono::milliseconds kKeepAliveMin(1);
@@ -250,6 +254,7 @@ bool PlatformPoolCore::GiveUpThread(PoolThread& thread, uint64_t number) noexcep
 
 void PlatformPoolCore::Serve(PoolThread& self) noexcept {
   static_cast<OsThread&>(Current()).Describe(Role::kPlatform, self.name, runtime_);
+  StackSample::AdmitHere();
   *own_pool = this;
   while (PoolTask* const task = NextTask(self)) {
     task->Run();
@@ -261,7 +266,7 @@ void PlatformPoolCore::Serve(PoolThread& self) noexcept {
 PoolTask* PlatformPoolCore::NextTask(PoolThread& self) noexcept {
   bool is_overdue = false;
   while (true) {
-    Waiter waiter;
+    Waiter waiter(kWorkWait);
     WakeList woken;
     bool is_excess;
     bool ends;
@@ -379,7 +384,7 @@ void PlatformPoolCore::RefuseAndWakeAll() noexcept {
 }
 
 bool PlatformPoolCore::AwaitEnd() noexcept {
-  Waiter self;
+  Waiter self(kPoolEndWait);
   {
     SpinLockHolder hold(lock_);
     if (HasEnded()) return true;

@@ -11,6 +11,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/runtime.h>
 
+#include "sched/src/dump.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin {
@@ -46,7 +47,9 @@ int Runtime::carriers() const { return core_->carrier_count(); }
 std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
 RuntimeStatistics Runtime::Statistics() const { return core_->Statistics(); }
 StackUsage Runtime::MeasureStacks() const { return core_->MeasureStacks(); }
-std::string Runtime::DumpText() const { return core_->DumpText(); }
+std::string Runtime::Dump(const DumpOptions& options) const {
+  return internal::DumpRuntimes(core_.get(), options);
+}
 
 int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(std::move(options));

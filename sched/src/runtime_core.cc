@@ -11,9 +11,11 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/stack_overflow.h>
+#include <bobbin/core/internal/stack_sample.h>
 #include <bobbin/core/status.h>
 
 #include "sched/src/current_runtime.h"
+#include "sched/src/dump.h"
 #include "sched/src/futex_poller.h"
 #include "sched/src/limits.h"
 
@@ -34,19 +36,23 @@ size_t LiveMax(const RuntimeOptions& options, const StackPool& stacks, int carri
   return std::min(options.virtual_threads_max, startable);
 }
 
+constexpr WaitKind kIdleWait = {"idle runtime", WaitObject::kNone};
+
 }  // namespace
 
 RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
     : facade_(facade),
       options_(std::move(options)),
       carrier_count_(CarrierCount(options_.carriers)),
+      process_(getpid()),
       stacks_(
           {.stack_bytes = options_.stack_bytes, .force_mprotect = options_.forces_mprotect_guards}),
       tasks_(std::max(options_.virtual_threads_max, kTasksMin)),
       live_max_(std::min(LiveMax(options_, stacks_, carrier_count_), tasks_.tasks_max())),
       monitor_(*this, options_.watchdog, options_.deadlock) {
   InstallStackOverflowReport();
-  SetDumpHook(&DumpCurrentRuntime);
+  if (options_.stack_signal != 0) StackSample::Install(options_.stack_signal);
+  SetDumpHook(&DumpForFailedCheck);
   if (live_max_ < kTasksMin) {
     live_limit_ = std::make_unique<Semaphore>(static_cast<int64_t>(live_max_));
   }
@@ -55,9 +61,11 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
     carriers_.push_back(std::make_unique<Carrier>(*this, i, std::move(poller)));
     carriers_.back()->set_live_limit(live_limit_.get());
   }
+  RegisterRuntime(*this);
 }
 
 RuntimeCore::~RuntimeCore() {
+  UnregisterRuntime(*this);
   BOBBIN_CHECK(threads_.empty(), "a runtime is destroyed before its carriers have ended");
   for (const auto& carrier : carriers_) carrier->AwaitGuests();
 }
@@ -211,7 +219,7 @@ bool RuntimeCore::AwaitIdle() {
   idle_awaited_.fetch_add(1);
   bool is_idle = false;
   while (!is_idle) {
-    Waiter self;
+    Waiter self(kIdleWait);
     if (self.thread().ShouldStop()) {
       is_idle = Live() == 0;
       break;
@@ -309,19 +317,6 @@ std::string RuntimeCore::NameTheLiving() {
     text += fmt::format("{} \"{}\" (id {}, {})", named == 1 ? "" : ",", task.name(), task.id(),
                         PhaseName(task.state().phase()));
   });
-  return text;
-}
-
-std::string RuntimeCore::DumpText() {
-  std::string text =
-      fmt::format("live virtual threads: {}, carriers: {}\n", Live(), carrier_count_);
-  size_t listed = 0;
-  tasks_.ForEach([&](const Task& task) {
-    if (!task.IsLive() || ++listed > kListedInDump) return;
-    text +=
-        fmt::format("  {} \"{}\": {}\n", task.id(), task.name(), PhaseName(task.state().phase()));
-  });
-  if (listed > kListedInDump) text += fmt::format("  and {} more\n", listed - kListedInDump);
   return text;
 }
 

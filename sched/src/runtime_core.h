@@ -21,6 +21,9 @@
 #ifndef BOBBIN_SCHED_SRC_RUNTIME_CORE_H_
 #define BOBBIN_SCHED_SRC_RUNTIME_CORE_H_
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -74,6 +77,8 @@ class RuntimeCore {
   TaskPool& tasks() noexcept { return tasks_; }
   StackPool& stacks() noexcept { return stacks_; }
   IdleCarriers& idle() noexcept { return idle_; }
+  // False in a child that was forked: carriers are not forked with it.
+  bool has_carriers_here() const noexcept { return getpid() == process_; }
   int carrier_count() const noexcept { return carrier_count_; }
   Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
 
@@ -93,7 +98,6 @@ class RuntimeCore {
   size_t live_max() const noexcept { return live_max_; }
   RuntimeStatistics Statistics() noexcept;
   StackUsage MeasureStacks();
-  std::string DumpText();
   PlatformPool& DefaultPool();
 
   // --- Carriers.
@@ -121,6 +125,7 @@ class RuntimeCore {
   Runtime& facade_;
   RuntimeOptions options_;
   const int carrier_count_;
+  const pid_t process_;
   StackPool stacks_;
   TaskPool tasks_;
   const size_t live_max_;

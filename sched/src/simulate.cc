@@ -90,7 +90,7 @@ std::string LeftIn(const Runtime& runtime) {
   }
   if (now.live() == 0 && now.timers == 0) return {};
   return fmt::format("left over: {} virtual threads, {} timers\n{}", now.live(), now.timers,
-                     runtime.DumpText());
+                     runtime.Dump());
 }
 
 void RunOnRuntime(Simulator& simulator, Attempt& attempt, internal::Body& body) {
@@ -100,7 +100,7 @@ void RunOnRuntime(Simulator& simulator, Attempt& attempt, internal::Body& body) 
   options.watchdog.limit = std::chrono::nanoseconds(0);
   options.deadlock.action = OnDeadlock::kIgnore;
   Runtime runtime(std::move(options));
-  simulator.set_describe([&runtime] { return runtime.DumpText(); });
+  simulator.set_describe([&runtime] { return runtime.Dump(); });
   const absl::Status status = runtime
                                   .Spawn({.name = "body"},
                                          [&] {

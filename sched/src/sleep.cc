@@ -18,8 +18,12 @@ using internal::TimerNode;
 using internal::Waiter;
 using internal::Wake;
 
+namespace {
+constexpr internal::WaitKind kSleepWait = {"sleep", internal::WaitObject::kNone};
+}  // namespace
+
 absl::Status SleepUntil(Deadline time) {
-  Waiter self;
+  Waiter self(kSleepWait);
   Thread& thread = self.thread();
   TimerNode* const outer = thread.governing();
   const int64_t now = MonotonicNow().time_since_epoch().count();

@@ -23,6 +23,12 @@ using internal::Waiter;
 using internal::Wake;
 using internal::WakeList;
 
+namespace {
+constexpr internal::WaitKind kGroupWait = {"task group", internal::WaitObject::kAddress};
+constexpr internal::WaitKind kPlaceWait = {"place in a task group",
+                                           internal::WaitObject::kAddress};
+}  // namespace
+
 TaskGroup::TaskGroup(TaskGroupOptions options)
     : options_(options), runtime_(internal::CurrentRuntime()) {
   BOBBIN_CHECK(options_.live_max > 0, "a group without a place for a child");
@@ -67,7 +73,7 @@ absl::Status TaskGroup::AwaitPlace() {
       return absl::OkStatus();
     }
   }
-  Waiter self;
+  Waiter self(kPlaceWait, this);
   BOBBIN_RETURN_IF_ERROR(thread.StopStatus());
   {
     SpinLockHolder hold(lock_);
@@ -182,7 +188,7 @@ size_t TaskGroup::live() const {
 }
 
 Wake TaskGroup::AwaitNone(Phase phase) noexcept {
-  Waiter self;
+  Waiter self(kGroupWait, this);
   {
     SpinLockHolder hold(lock_);
     if (live_ == 0) return Wake::kNotified;

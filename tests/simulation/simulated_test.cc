@@ -27,7 +27,7 @@ void ExpectNothingLeft(const Runtime& runtime) {
     EXPECT_OK(SleepFor(std::chrono::milliseconds(1)));
     now = runtime.Statistics();
   }
-  EXPECT_EQ(now.live(), 0) << runtime.DumpText();
+  EXPECT_EQ(now.live(), 0) << runtime.Dump();
   EXPECT_EQ(now.timers, 0);
 }
 
@@ -36,7 +36,7 @@ void ExpectNothingLeft(const Runtime& runtime) {
 void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& body) {
   Runtime runtime(std::move(options));
   bobbin::internal::Simulator& simulator = *bobbin::internal::Simulator::Active();
-  simulator.set_describe([&runtime] { return runtime.DumpText(); });
+  simulator.set_describe([&runtime] { return runtime.Dump(); });
   body(runtime);
   EXPECT_OK(runtime.AwaitIdle());
   ExpectNothingLeft(runtime);

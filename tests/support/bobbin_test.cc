@@ -46,7 +46,7 @@ void ExpectNothingLeft(const Runtime& runtime) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     now = runtime.Statistics();
   }
-  EXPECT_TRUE(IsAtRest(now)) << now.Text() << runtime.DumpText();
+  EXPECT_TRUE(IsAtRest(now)) << now.Text() << runtime.Dump();
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void WithRuntime(RuntimeOptions options, const std::function<void(Runtime&)>& bo
       const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
       return std::string(test == nullptr ? "?" : test->test_suite_name()) + "." +
              (test == nullptr ? "?" : test->name()) +
-             ", BOBBIN_TEST_SEED=" + std::to_string(Seed()) + "\n" + runtime.DumpText();
+             ", BOBBIN_TEST_SEED=" + std::to_string(Seed()) + "\n" + runtime.Dump();
     });
     body(runtime);
     EXPECT_OK(runtime.AwaitIdle());

@@ -94,6 +94,9 @@ class ABSL_LOCKABLE Mutex {
   static Word OwnerOf(Word word) noexcept { return word & kAddress; }
   static uint8_t TagOf(Word word) noexcept { return static_cast<uint8_t>(word >> kTagShift); }
 
+  // Its word, the first member, names the holder.
+  static constexpr internal::WaitKind kWaitKind = {"mutex", internal::WaitObject::kAddress, 0};
+
   void LockSlow();
   bool TryLockSlow();
   void UnlockSlow();

@@ -7,8 +7,9 @@
 //
 //   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads
 //                 (not from virtual threads of the same runtime). Statistics, MeasureStacks,
-//                 DumpText: any thread.
-//   Suspends      AwaitIdle. Shutdown and the destructor block until the carriers have ended.
+//                 Dump: any thread.
+//   Suspends      AwaitIdle and Dump. Shutdown and the destructor block until the carriers have
+//                 ended.
 //   Cancellation  AwaitIdle returns CANCELLED or DEADLINE_EXCEEDED. Shutdown cancels every virtual
 //                 thread that is left; it and the destructor ignore their caller's.
 //   Errors        Create returns why the poller could not start. The constructor aborts there.
@@ -22,6 +23,7 @@
 #define BOBBIN_SCHED_RUNTIME_H_
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +37,7 @@
 
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/deadlock.h>
+#include <bobbin/sched/dump.h>
 #include <bobbin/sched/poller.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/statistics.h>
@@ -64,6 +67,9 @@ struct RuntimeOptions {
   DeadlockOptions deadlock = {};
   // Ties carrier i to the i-th CPU of the affinity mask.
   bool pins_carriers = false;
+  // How a carrier is asked what it is running, for dumps: the process handles this signal from the
+  // first runtime on. One that is ignored where nobody handles it is safe to send. 0: nobody asks.
+  int stack_signal = SIGURG;
   // Guard pages by mprotect, as on kernels before 6.13. For tests and comparisons.
   bool forces_mprotect_guards = false;
 };
@@ -108,8 +114,8 @@ class Runtime {
   RuntimeStatistics Statistics() const;
   // Asks the kernel, page by page.
   StackUsage MeasureStacks() const;
-  // One line per live virtual thread: id, name, state.
-  std::string DumpText() const;
+  // Every virtual thread of it: see dump.h. Suspends until it is done.
+  std::string Dump(const DumpOptions& options = {}) const;
 
   internal::RuntimeCore& core() { return *core_; }
   const internal::RuntimeCore& core() const { return *core_; }

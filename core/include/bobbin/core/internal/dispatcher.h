@@ -90,6 +90,8 @@ class Dispatcher {
   Thread& home() noexcept { return home_; }
   // Grows with every choice of who runs next: as long as it is the same, nobody else has run here.
   uint32_t picks() const noexcept { return static_cast<uint32_t>(counters_.picks.value()); }
+  // When this turn began, in monotonic nanoseconds.
+  int64_t turn_time() const noexcept { return turn_time_; }
 
   // Whether somebody is in the ready queue.
   bool has_ready() const noexcept { return ready_first_ != nullptr; }
@@ -133,12 +135,14 @@ class Dispatcher {
   Semaphore* live_limit() const noexcept { return live_limit_; }
 
   DispatchCounters counters_;
+  int64_t turn_time_ = 0;  // The carrier's OS thread only; it sets it.
 
  private:
   friend struct SwitchEntry;
+  friend struct DebuggerView;
 
-  void Post(Task& task, uint32_t reason) noexcept;
-  void PostFromHere(Task& task, uint32_t reason) noexcept;
+  void Post(Task& task, uint8_t reason) noexcept;
+  void PostFromHere(Task& task, uint8_t reason) noexcept;
   void AppendReady(Thread& thread) noexcept {
     thread.next_ = nullptr;
     *(ready_first_ == nullptr ? &ready_first_ : &ready_last_->next_) = &thread;

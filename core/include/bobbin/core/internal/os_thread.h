@@ -13,9 +13,13 @@
 #ifndef BOBBIN_CORE_INTERNAL_OS_THREAD_H_
 #define BOBBIN_CORE_INTERNAL_OS_THREAD_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "absl/functional/function_ref.h"
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
@@ -35,9 +39,15 @@ class OsThread final : public Thread {
   // What a pool says of its thread: role, name, and the runtime that it serves (opaque to core).
   void Describe(Role role, std::string_view name, void* runtime) noexcept;
   std::string_view name() const noexcept { return name_; }
+  // The kernel's number of the OS thread whose record it is; 0 while it is nobody's.
+  pid_t os_thread() const noexcept { return os_thread_.load(); }
   void* runtime() const noexcept { return runtime_; }
   LocalTable*& locals() noexcept { return locals_; }
   ContextNode*& context() noexcept { return context_values_; }
+
+  // Calls `visit(record)` for the record of every OS thread that lives. Their names hold still
+  // meanwhile; what they wait for does not. Nothing that `visit` calls may need a record.
+  static void ForEach(absl::FunctionRef<void(const OsThread&)> visit) noexcept;
 
   // Blocks until the wait has been ended; the governing deadline ends an interruptible one.
   void BlockUntilWoken() noexcept;
@@ -65,6 +75,8 @@ class OsThread final : public Thread {
   LocalTable* locals_ = nullptr;
   ContextNode* context_values_ = nullptr;  // Owned by the scopes that stand.
   OsThread* next_free_ = nullptr;
+  OsThread* next_made_ = nullptr;    // Never changes once it is seen.
+  Atomic<pid_t> os_thread_{0};  // Written by the OS thread itself; read by dumps.
   char name_[kNameBytes] = {};
 };
 

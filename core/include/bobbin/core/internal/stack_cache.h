@@ -92,6 +92,7 @@ class StackPool {
   Usage Measure();
 
  private:
+  friend struct DebuggerView;
   static constexpr size_t kColors = 16;
   static constexpr size_t kCachedWhereScarce = 64;
 
@@ -161,6 +162,7 @@ class StackCache {
   size_t size() const noexcept { return stacks_.size(); }
 
  private:
+  friend struct DebuggerView;
   // How many lines a thread writes before it waits for the first time; as measured, not exact.
   static constexpr size_t kStartLines = 8;
 

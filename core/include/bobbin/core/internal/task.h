@@ -4,8 +4,7 @@
 //
 //   line 1   Thread: what every switch and wake touches, also from another carrier
 //   line 2   identity, owner, and what it runs on
-//   line 3   before it starts: its body; while it runs: whom it waits for in the kernel; when it
-//            has ended: what it ended with; and its context
+//   line 3   before it starts: its body; when it has ended: what it ended with; and its context
 //
 // Blocks come from a TaskPool and their memory is never returned to the system while the runtime
 // lives, so that a late message can look at a block that has ended, find another ticket and do
@@ -71,7 +70,7 @@ class TaskOwner {
 
 class Task final : public Thread, public IntrusiveLink {
  public:
-  enum Attention : uint32_t { kWoken = 1, kCancelRequest = 2, kRelease = 4 };
+  enum Attention : uint8_t { kWoken = 1, kCancelRequest = 2, kRelease = 4 };
 
   Task() noexcept : Thread(Role::kVirtual, nullptr) {}
   ~Task() = default;  // What storage_ holds is ended by hand.
@@ -82,15 +81,20 @@ class Task final : public Thread, public IntrusiveLink {
     state_.Reset(Phase::kFresh);
     context_ = nullptr;
     dispatcher_.store(nullptr, std::memory_order_relaxed);  // relaxed: not launched yet.
-    is_cancelled_.store(false, std::memory_order_relaxed);  // relaxed: not launched yet.
-    has_checked_cancel_ = false;
+    // relaxed: not launched yet.
+    cancel_.store(CancelState::kUnchecked, std::memory_order_relaxed);
     ending_.Reset(0);
     owner_ = nullptr;
     id_ = id;
     Thread& starter = Current();
-    context_values_ = ContextNode::Share(__builtin_expect(starter.role() == Role::kVirtual, 1)
-                                             ? static_cast<Task&>(starter).context_values_
-                                             : ContextNode::OfCurrent());
+    if (__builtin_expect(starter.role() == Role::kVirtual, 1)) {
+      auto& parent = static_cast<Task&>(starter);
+      parent_ = static_cast<uint32_t>(parent.id_);
+      context_values_ = ContextNode::Share(parent.context_values_);
+    } else {
+      parent_ = 0;
+      context_values_ = ContextNode::Share(ContextNode::OfCurrent());
+    }
     if (__builtin_expect(!name.empty(), 0)) SetName(name);
   }
 
@@ -108,6 +112,14 @@ class Task final : public Thread, public IntrusiveLink {
   }
 
   uint64_t id() const noexcept { return id_; }
+  // The number of the virtual thread that has started it; 0 when it was none. Of a number that has
+  // grown beyond 32 bits, the latest that it can have been.
+  uint64_t parent_id() const noexcept {
+    if (parent_ == 0) return 0;
+    const uint64_t high = id_ >> 32;
+    const bool is_of_this_round = parent_ < static_cast<uint32_t>(id_);
+    return (is_of_this_round ? high : high - 1) << 32 | parent_;
+  }
   std::string_view name() const noexcept {
     return name_ == nullptr ? std::string_view() : std::string_view(name_);
   }
@@ -118,8 +130,6 @@ class Task final : public Thread, public IntrusiveLink {
   // Its innermost context value, or null.
   ContextNode*& context() noexcept { return context_values_; }
 
-  // Who is asked to end a wait of kind kWaitingKernel; set for the length of that wait.
-  void set_kernel_wait(KernelWait* wait) noexcept { kernel_wait_ = wait; }
   Stack stack() const noexcept { return stack_; }
 
   // Returns the block to where it came from. Called from: whoever holds it, on any thread.
@@ -146,6 +156,7 @@ class Task final : public Thread, public IntrusiveLink {
   friend class Intake;
   friend class TaskPool;
   friend class TaskCache;
+  friend struct DebuggerView;
 
   // Bits of `ending_`, beside its lock.
   static constexpr uint32_t kDone = 2;
@@ -167,6 +178,7 @@ class Task final : public Thread, public IntrusiveLink {
 
   Stack stack_;                      // What it runs on, once it has started.
   WordLock<uint32_t, 1> ending_{0};  // See above.
+  uint32_t parent_ = 0;              // See parent_id.
   uint64_t id_ = 0;
   char* name_ = nullptr;
   union {
@@ -177,11 +189,8 @@ class Task final : public Thread, public IntrusiveLink {
     Body::RunFunction run_ = nullptr;  // Until it starts.
     LocalTable* locals_;               // From then on.
   };
-  union {
-    // Until it starts, the body; when it has ended, its Outcome.
-    alignas(Body::kInlineAlignment) std::byte storage_[Body::kInlineBytes];
-    KernelWait* kernel_wait_;  // While it runs; see set_kernel_wait.
-  };
+  // Until it starts, the body; when it has ended, its Outcome.
+  alignas(Body::kInlineAlignment) std::byte storage_[Body::kInlineBytes];
   ContextNode* context_values_ = nullptr;  // Owned until the body has ended.
 };
 

@@ -54,6 +54,14 @@ class TaskPool {
   // Unique among this pool's virtual threads; `count` of them from the result on.
   uint64_t TakeIds(uint64_t count) noexcept;
 
+  // A block that was carved, live or not. REQUIRES: index < carved().
+  Task& At(size_t index) const noexcept {
+    return *std::launder(reinterpret_cast<Task*>(BytesAt(index)));
+  }
+  // How many blocks lie one behind the other from `index` on, up to the end of its chunk.
+  static constexpr size_t RunLengthAt(size_t index) noexcept {
+    return kTasksPerChunk - index % kTasksPerChunk;
+  }
   // Calls `visit(task)` for every block that was ever in use, live or not.
   template <typename Visit>
   void ForEach(Visit visit) {
@@ -63,6 +71,7 @@ class TaskPool {
 
  private:
   friend class Task;
+  friend struct DebuggerView;
   // The head of a chunk, which is aligned to its size: how a block finds its pool.
   struct alignas(kCacheLineBytes) ChunkHead {
     TaskPool* pool;
@@ -75,12 +84,10 @@ class TaskPool {
     return chunks_ + index / kTasksPerChunk * kChunkBytes + sizeof(ChunkHead) +
            index % kTasksPerChunk * sizeof(Task);
   }
-  Task& At(size_t index) const noexcept {
-    return *std::launder(reinterpret_cast<Task*>(BytesAt(index)));
-  }
 
   size_t tasks_max_;
   char* chunks_ = nullptr;  // The reservation, aligned to a chunk.
+  TaskPool* next_pool_ = nullptr;  // For debuggers: see debugger.h.
   SpinLock lock_;
   size_t carved_ ABSL_GUARDED_BY(lock_) = 0;
   Task* free_first_ ABSL_GUARDED_BY(lock_) = nullptr;

@@ -29,6 +29,7 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/timer_node.h>
+#include <bobbin/core/internal/wait_reason.h>
 #include <bobbin/core/internal/wait_state.h>
 #include <bobbin/core/role.h>
 
@@ -45,7 +46,8 @@ struct Stack {
 };
 
 // What a carrier asks of a wait for the kernel that is to end early: request it, and keep waiting.
-class KernelWait {
+// What such a wait parks with is one of these.
+class KernelWait : public WaitReason {
  public:
   virtual void RequestStop(Wake cause) noexcept = 0;
 
@@ -71,10 +73,18 @@ class alignas(kCacheLineBytes) Thread {
   // A small number for its carrier, by which two threads see that they cannot run at the same time;
   // zero for OS threads and for virtual threads that have not begun.
   uint8_t carrier_tag() const noexcept { return carrier_tag_; }
+  // Where it goes on, while it is parked: what Backtrace::OfParked takes. Null: it has not begun.
+  // Called from: its carrier.
+  const void* parked_context() const noexcept { return context_; }
 
-  // Leaves the stack until somebody ends the wait that was begun, and says who did.
-  // REQUIRES: state().BeginWait() was called.
-  Wake Park() noexcept;
+  // Leaves the stack until somebody ends the wait that was begun, and says who did. `reason` is for
+  // dumps. REQUIRES: state().BeginWait() was called; with kWaitingKernel, `reason` is a KernelWait.
+  Wake Park(WaitReason& reason) noexcept;
+  // What it parked with; of meaning only while it waits. Called from: its carrier, while it is
+  // parked; from elsewhere, what it points to may be gone.
+  const WaitReason* wait_reason() const noexcept {
+    return wait_.load(std::memory_order_relaxed);  // relaxed: same OS thread, or a guess.
+  }
 
   // What a wait must answer before it begins: OK, CANCELLED or DEADLINE_EXCEEDED.
   [[nodiscard]] bool ShouldStop() noexcept {
@@ -104,32 +114,49 @@ class alignas(kCacheLineBytes) Thread {
 
   // From 0 to `choices` - 1, without a pattern: for whoever must not always prefer the same one.
   uint32_t NextChoice(uint32_t choices) noexcept {
-    choice_ = static_cast<uint16_t>(choice_ * 25173U + 13849U);  // Takes every value in turn.
-    return choice_ * choices >> 16;
+    choice_ = static_cast<uint8_t>(choice_ * 141U + 67U);  // Takes every value in turn.
+    return choice_ * choices >> 8;
   }
 
   // The earliest deadline in force, or null.
   TimerNode* governing() const noexcept { return governing_; }
   void set_governing(TimerNode* node) noexcept { governing_ = node; }
   bool is_shielded() const noexcept { return shield_depth_ != 0; }
-  void EnterShield() noexcept { ++shield_depth_; }
+  bool is_cancelled() const noexcept {
+    // relaxed: for dumps.
+    return cancel_.load(std::memory_order_relaxed) == CancelState::kRequested;
+  }
+  void EnterShield() noexcept {
+    ++shield_depth_;
+    BOBBIN_CHECK(shield_depth_ != 0, "CancelShields are nested too deep");
+  }
   void LeaveShield() noexcept { --shield_depth_; }
 
  protected:
+  // Whether it was asked to stop. The first check of a virtual thread has yet to come, in the
+  // beginning: see above.
+  enum class CancelState : uint8_t { kUnchecked, kNone, kRequested };
+
   friend class Dispatcher;
   friend class WakeList;
+  friend struct DebuggerView;
 
   static constexpr uint16_t kOsLock = 256;
 
   [[noreturn]] void MustNotWait() const noexcept;
   bool IsCancelled() noexcept {
     if (shield_depth_ != 0) return false;
-    if (__builtin_expect(!has_checked_cancel_, 0)) return FirstCheckCancel();
     // relaxed: the carrier's message follows.
-    return is_cancelled_.load(std::memory_order_relaxed);
+    const CancelState state = cancel_.load(std::memory_order_relaxed);
+    if (__builtin_expect(state == CancelState::kNone, 1)) return false;
+    return state == CancelState::kRequested || FirstCheckCancel();
   }
   bool FirstCheckCancel() noexcept;
   Wake ParkOsThread() noexcept;
+  KernelWait& kernel_wait() noexcept {
+    // relaxed: same OS thread.
+    return static_cast<KernelWait&>(*wait_.load(std::memory_order_relaxed));
+  }
 
   WaitState state_;
   void* context_ = nullptr;  // Where to continue; what jump_fcontext takes.
@@ -138,18 +165,20 @@ class alignas(kCacheLineBytes) Thread {
   // In the ready queue or a wake list; a thread is in one of them at most.
   Thread* next_ = nullptr;
   TimerNode* governing_ = nullptr;
+  // Written by the thread itself when it parks; read by dumps.
+  Atomic<WaitReason*> wait_{nullptr};
   // A virtual thread's: messages to its carrier, see task.h. Here, because who wakes it from
   // another carrier touches this line anyway.
   Task* link_ = nullptr;
-  Atomic<uint32_t> attention_{0};  // Written by any thread.
-  // Set by Cancel on any thread; read by the thread itself.
-  Atomic<bool> is_cancelled_{false};
-  bool has_checked_cancel_ = false;
+  Atomic<uint8_t> attention_{0};  // Written by any thread.
+  // Written by Cancel on any thread, and by the thread's first check; read by the thread itself.
+  Atomic<CancelState> cancel_{CancelState::kUnchecked};
   Role role_;
   uint8_t carrier_tag_ = 0;
-  uint16_t shield_depth_ = 0;
+  // The thread's own, in a word of their own: a compiler may read both depths at once.
+  uint8_t shield_depth_ = 0;
+  uint8_t choice_ = 0;
   uint16_t no_suspend_depth_ = 0;  // Scopes, and kOsLock for each lock of the operating system.
-  uint16_t choice_ = 0;
 #if defined(__SANITIZE_THREAD__)
   void* sanitizer_context_ = nullptr;
 #endif

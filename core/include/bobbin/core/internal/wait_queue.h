@@ -52,11 +52,18 @@ namespace bobbin::internal {
 // One wait of the calling thread.
 class Waiter : public IntrusiveLink {
  public:
-  Waiter() noexcept : thread_(Current()) { thread_.CheckMayWait(); }
+  // What is waited for, as a dump says it: the kind and, if that has one, its object.
+  explicit Waiter(const WaitKind& kind, const void* object = nullptr) noexcept
+      : thread_(Current()), reason_{.kind = &kind, .object = object} {
+    thread_.CheckMayWait();
+  }
+  Waiter() noexcept : Waiter(kUnnamedWait) {}
+  // For those that are made many at a time.
+  void Name(const WaitKind& kind) noexcept { reason_.kind = &kind; }
 
   Thread& thread() const noexcept { return thread_; }
   // Leaves the stack until somebody ends the wait.
-  Wake Park() noexcept { return thread_.Park(); }
+  Wake Park() noexcept { return thread_.Park(reason_); }
 
   // For a wait outside a queue: begins it, and ends it from elsewhere.
   void BeginWait(Phase phase) noexcept { ticket_ = thread_.state().BeginWait(phase); }
@@ -89,6 +96,7 @@ class Waiter : public IntrusiveLink {
   Thread& thread_;
   Ticket ticket_ = 0;
   bool is_claimed_;  // From ShareWait on: a wait in one place need not pay for it.
+  WaitReason reason_;
 };
 
 class WaitQueue {

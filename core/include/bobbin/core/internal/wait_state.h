@@ -69,6 +69,11 @@ enum class Phase : uint8_t {
   kDone,
 };
 
+constexpr bool IsWaiting(Phase phase) noexcept {
+  return phase == Phase::kWaiting || phase == Phase::kWaitingAny ||
+         phase == Phase::kWaitingShielded || phase == Phase::kWaitingKernel;
+}
+
 // Who ended a wait.
 enum class [[nodiscard]] Wake : uint8_t{kNotified, kExpired, kCancelled};
 
@@ -79,6 +84,9 @@ class WaitState {
  public:
   Phase phase() const noexcept { return PhaseOf(word_.load(std::memory_order_acquire)); }  // pairs
   // with the releases below, for a reader that goes on to look at what the thread wrote before.
+
+  // Whether it is the same wait, or the same run, as in a copy that was made before.
+  bool is_same(const WaitState& copy) const noexcept { return Load() == copy.Load(); }
 
   // For a record that is used anew. Keeps the ticket growing, so that old tickets stay dead.
   void Reset(Phase phase) noexcept {
