@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <bobbin/core/internal/backtrace.h>
+#include <bobbin/core/internal/stack_sample.h>
+#include <bobbin/core/role.h>
 
 #include "sched/src/carrier.h"
 
@@ -17,8 +22,9 @@ std::string CarrierHold::Text() const {
   const double milliseconds = std::chrono::duration<double, std::milli>(held).count();
   std::string text =
       fmt::format("bobbin: carrier {} is held for {:.0f} ms by ", carrier, milliseconds);
-  text += thread_id == 0 ? "its own work"
-                         : fmt::format("virtual thread \"{}\" (id {})", thread_name, thread_id);
+  text += stack.empty()    ? "somebody who has not answered"
+          : thread_id == 0 ? "its own work"
+                           : fmt::format("virtual thread \"{}\" (id {})", thread_name, thread_id);
   text += kind == Kind::kComputes ? ", which computes" : ", which blocks in the kernel";
   if (unreported != 0) text += fmt::format("; {} more were not reported", unreported);
   text += '\n';
@@ -27,6 +33,11 @@ std::string CarrierHold::Text() const {
 }
 
 namespace internal {
+
+namespace {
+// A carrier answers in microseconds, unless it waits for a CPU or cannot be interrupted.
+constexpr std::chrono::milliseconds kSamplePatience(20);
+}  // namespace
 
 void Watchdog::Add(const Carrier& carrier) { suspects_.emplace_back(carrier.os_thread()); }
 
@@ -86,10 +97,26 @@ void Watchdog::Report(const Carrier& carrier, const Suspect& suspect) {
   hold.carrier = carrier.index();
   hold.held = suspect.computed + suspect.blocked;
   hold.unreported = std::exchange(unreported_, 0);
+  DescribeHolder(carrier, suspect.picks, hold);
   if (options_.report) {
     options_.report(hold);
   } else {
     std::fputs(hold.Text().c_str(), stderr);
+  }
+}
+
+void Watchdog::DescribeHolder(const Carrier& carrier, uint64_t picks, CarrierHold& hold) {
+  const std::optional<StackSample> sample = StackSample::Take(carrier.os_thread(), kSamplePatience);
+  // It may have let go just now: then the answer is somebody else's.
+  if (!sample.has_value() || carrier.dispatch_counters().picks.value() != picks) return;
+  if (sample->role == Role::kVirtual) {
+    hold.thread_id = sample->id;
+    hold.thread_name = sample->name.data();
+  }
+  for (const void* const frame : sample->backtrace.frames()) {
+    hold.stack += "  ";
+    AppendFrame(hold.stack, frame);
+    hold.stack += '\n';
   }
 }
 

@@ -67,6 +67,8 @@ class Watchdog {
 
   static void Measure(Suspect& suspect, std::chrono::nanoseconds planned) noexcept;
   void Report(const Carrier& carrier, const Suspect& suspect);
+  // Who it is and where, if the OS thread answers while it is still with the same one.
+  static void DescribeHolder(const Carrier& carrier, uint64_t picks, CarrierHold& hold);
   // Whether one more may be reported now.
   bool MayReport() noexcept;
 

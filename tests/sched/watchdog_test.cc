@@ -86,6 +86,9 @@ TEST(WatchdogTest, AThreadThatComputesIsReportedOnce) {
     const std::vector<CarrierHold> reports = watched.reports.Take();
     ASSERT_EQ(reports.size(), 1u);
     EXPECT_EQ(reports[0].kind, CarrierHold::Kind::kComputes);
+    EXPECT_EQ(reports[0].thread_name, "hog");
+    EXPECT_NE(reports[0].thread_id, 0);
+    EXPECT_THAT(reports[0].stack, testing::HasSubstr("ComputeUntilCounted"));
     EXPECT_GE(reports[0].held, milliseconds(20));
     EXPECT_EQ(watched.runtime.Statistics().computing_holds, 1);
     EXPECT_EQ(watched.runtime.Statistics().blocking_holds, 0);
@@ -103,6 +106,8 @@ TEST(WatchdogTest, AThreadThatBlocksInTheKernelIsReportedOnce) {
   const std::vector<CarrierHold> reports = watched.reports.Take();
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].kind, CarrierHold::Kind::kBlocks);
+  EXPECT_EQ(reports[0].thread_name, "sleeper");
+  EXPECT_THAT(reports[0].stack, testing::HasSubstr("BlockUntilCounted"));
   EXPECT_EQ(watched.runtime.Statistics().blocking_holds, 1);
 }
 
@@ -244,7 +249,9 @@ TEST(WatchdogTest, AReportGoesToStandardErrorUnlessThereIsAReceiver) {
   EXPECT_OK(runtime.Shutdown());
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_THAT(text, testing::HasSubstr("bobbin: carrier 0 is held for "));
+  EXPECT_THAT(text, testing::HasSubstr("virtual thread \"hog\""));
   EXPECT_THAT(text, testing::HasSubstr("which computes"));
+  EXPECT_THAT(text, testing::HasSubstr("ComputeUntilCounted"));
 }
 
 }  // namespace

@@ -16,8 +16,9 @@
 //                 for virtual threads of this runtime.
 //   Cost          nothing on a carrier. A look every 10 ms while carriers are awake, two system
 //                 calls for each that has not moved since the last one. A report asks the OS thread
-//                 for its stack by a signal; a call of the kind that signals interrupt for good
-//                 (poll, nanosleep) then returns EINTR, as it must be ready to at any time.
+//                 for its stack by a signal (RuntimeOptions::stack_signal; with 0 there are no
+//                 stacks); a call of the kind that signals interrupt for good (poll, nanosleep)
+//                 then returns EINTR, as it must be ready to at any time.
 //
 // Example:
 //   bobbin::Runtime runtime({.watchdog = {.limit = 50ms, .report = [](const auto& hold) {
@@ -44,7 +45,8 @@ struct CarrierHold {
 
   Kind kind = Kind::kComputes;
   int carrier = 0;
-  // Who keeps it. Without an id it is the carrier itself, at its own work.
+  // Who keeps it. Without an id it is the carrier itself, at its own work; or nobody has answered,
+  // if there is no stack either.
   uint64_t thread_id = 0;
   std::string thread_name;
   // For how long, when this was noticed.
