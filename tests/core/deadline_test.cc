@@ -157,8 +157,8 @@ BOBBIN_TEST(DeadlineScopeTest, ADeadlineThatPassesInsideAShieldIsSeenAfterIt) {
 }
 
 BOBBIN_TEST(DeadlineScopeTest, CheckStopSeesADeadlineWithoutAnyWait) {
-  const DeadlineScope scope(milliseconds(1));
   const MonotonicTime begin = MonotonicNow();
+  const DeadlineScope scope(milliseconds(1));
   while (CheckStop().ok()) ASSERT_LT(MonotonicNow() - begin, seconds(10));
   EXPECT_THAT(CheckStop(), StatusIs(kDeadlineExceeded));
   EXPECT_GE(MonotonicNow() - begin, milliseconds(1));
