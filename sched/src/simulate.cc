@@ -16,6 +16,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
+#include <bobbin/sched/spawn.h>
 #include <bobbin/testing/clock.h>
 #include <bobbin/testing/os_thread.h>
 #include <bobbin/testing/simulate.h>
@@ -142,6 +143,21 @@ bool Make(Attempt attempt, internal::Body& body, SimulationReport& report) {
   return report.failure.empty();
 }
 
+// What is made once in a process is made before the first run that counts, so that a run does not
+// depend on those before it.
+void WarmUp() {
+  static const bool is_warm = [] {
+    const SimulationOptions options;
+    RandomChooser chooser(0, options);
+    internal::Body nothing = [] { return Spawn([] {}).Join(); };
+    SimulationReport report;
+    return Make(
+        {.chooser = chooser, .carriers = 2, .steps_max = options.steps_max, .has_failed = nullptr},
+        nothing, report);
+  }();
+  static_cast<void>(is_warm);
+}
+
 void Print(const SimulationReport& report, std::string_view repeat, bool is_quiet) {
   if (is_quiet) return;
   std::fprintf(stderr, "bobbin: a simulation fails: %s\n%.*s\n", report.failure.c_str(),
@@ -153,6 +169,7 @@ void Print(const SimulationReport& report, std::string_view repeat, bool is_quie
 namespace internal {
 
 SimulationReport SimulateBody(const SimulationOptions& options, Body body) {
+  WarmUp();
   uint64_t first = options.first_seed;
   uint64_t count =
       FromEnvironment("BOBBIN_SIM_SEEDS").value_or(static_cast<uint64_t>(options.seeds));
@@ -178,6 +195,7 @@ SimulationReport SimulateBody(const SimulationOptions& options, Body body) {
 }
 
 SimulationReport ExploreBody(const ExplorationOptions& options, Body body) {
+  WarmUp();
   DepthFirstChooser chooser(options);
   SimulationReport report;
   for (bool has_more = true; has_more && report.runs < options.runs_max;) {

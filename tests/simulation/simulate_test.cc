@@ -30,6 +30,28 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
+// Stands before those in which a run fails, for they leave things behind.
+TEST(SimulateTest, TheSameSeedMakesTheSameRun) {
+  std::set<uint64_t> runs;
+  const auto body = [&runs] {
+    runs.insert(PresentRun());
+    TaskGroup group({.placement = Placement::kSpread});
+    for (int i = 0; i < 3; ++i) group.Spawn([] { Yield(); });
+    BOBBIN_CHECK(group.Wait().ok(), "nobody fails");
+  };
+  const auto all = Simulate({.seeds = 20, .carriers = 2}, body);
+  const auto again = Simulate({.seeds = 20, .carriers = 2}, body);
+  EXPECT_TRUE(all.ok() && again.ok());
+  EXPECT_EQ(again.steps, all.steps);
+
+  runs.clear();
+  setenv("BOBBIN_SIM_SEED", "13", 1);
+  const auto only = Simulate({.seeds = 20, .carriers = 2}, body);
+  unsetenv("BOBBIN_SIM_SEED");
+  EXPECT_TRUE(only.ok());
+  EXPECT_EQ(runs, std::set<uint64_t>{13});
+}
+
 TEST(SimulateTest, RunsTheBodyOnceForEachSeed) {
   std::set<uint64_t> runs;
   const SimulationReport report = Simulate({.seeds = 100, .first_seed = 7, .carriers = 2}, [&] {
@@ -102,7 +124,7 @@ TEST(SimulateTest, ADeadlockIsReportedWithWhoWaits) {
   });
   EXPECT_THAT(report.failure, HasSubstr("a deadlock"));
   EXPECT_THAT(report.failure, HasSubstr("\"carrier-1\": waits"));
-  EXPECT_THAT(report.failure, HasSubstr("live virtual threads: 3"));
+  EXPECT_THAT(report.failure, HasSubstr("2 waiting: mutex"));
 }
 
 TEST(SimulateTest, AFailedCheckEndsTheRunAndNotTheProcess) {
@@ -160,32 +182,6 @@ TEST(SimulateTest, WhatIsLeftOverIsReported) {
     Spawn({.name = "left"}, [] { return Event().Wait(); }).Detach();
   });
   EXPECT_THAT(report.failure, HasSubstr("\"left\""));
-}
-
-TEST(SimulateTest, TheSameSeedMakesTheSameRun) {
-  const auto body = [] {
-    Atomic<int> count{0};
-    TaskGroup group({.placement = Placement::kSpread});
-    for (int i = 0; i < 3; ++i) {
-      group.Spawn([&] {
-        const int seen = count.load();
-        Yield();
-        count.store(seen + 1);
-      });
-    }
-    BOBBIN_CHECK(group.Wait().ok() && count.load() == 3, "an addition got lost");
-  };
-  const auto first = Simulate({.carriers = 2, .is_quiet = true}, body);
-  ASSERT_FALSE(first.ok());
-  setenv("BOBBIN_SIM_SEED", std::to_string(first.seed).c_str(), 1);
-  const auto again = Simulate({.carriers = 2, .is_quiet = true}, body);
-  unsetenv("BOBBIN_SIM_SEED");
-  EXPECT_EQ(again.runs, 1);
-  EXPECT_EQ(again.seed, first.seed);
-  const auto heading = [](const std::string& text) {
-    return text.substr(0, text.find("last seen"));
-  };
-  EXPECT_EQ(heading(again.failure), heading(first.failure));
 }
 
 // --- Memory.

@@ -24,7 +24,8 @@
 //
 //   Called from   an OS thread outside a simulation.
 //   Errors        The report says what has failed; nothing aborts. After a failure the threads of
-//                 that run and what they hold are abandoned.
+//                 that run and what they hold are abandoned, and what is simulated afterwards in
+//                 the same process may take another course: repeat a seed in a new process.
 //   Cost          some 0.1 us a step; a run with a runtime has some thousands.
 //
 // Example:
