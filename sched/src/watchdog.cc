@@ -87,8 +87,9 @@ bool Watchdog::MayReport() noexcept {
 
 void Watchdog::Report(const Carrier& carrier, const Suspect& suspect) {
   const bool computes = suspect.computed >= suspect.blocked;
-  (computes ? computing_holds_ : blocking_holds_).add(1);
+  Counter& holds = computes ? computing_holds_ : blocking_holds_;
   if (!MayReport()) {
+    holds.add(1);
     ++unreported_;
     return;
   }
@@ -98,6 +99,8 @@ void Watchdog::Report(const Carrier& carrier, const Suspect& suspect) {
   hold.held = suspect.computed + suspect.blocked;
   hold.unreported = std::exchange(unreported_, 0);
   DescribeHolder(carrier, suspect.picks, hold);
+  // Only now: who waits for the count must not have let go before it was asked.
+  holds.add(1);
   if (options_.report) {
     options_.report(hold);
   } else {

@@ -211,7 +211,7 @@ BOBBIN_FOREIGN_TEST(ContextValueTest, OwnersOnAllCarriersLetGoAtTheSameTime) {
 
 // A deep nest of scopes is let go without a deep stack.
 BOBBIN_TEST(ContextValueTest, ManyNestedValuesAreDestroyedOneAfterAnother) {
-  constexpr int kDepth = 20'000;
+  const int depth = Rounds(20'000);
   std::atomic<int> live{0};
   struct Nest {
     static void Deepen(std::atomic<int>& live, int depth) {
@@ -221,7 +221,7 @@ BOBBIN_TEST(ContextValueTest, ManyNestedValuesAreDestroyedOneAfterAnother) {
       Spawn([&live, depth] { Deepen(live, depth - 1); }).Detach();
     }
   };
-  Nest::Deepen(live, kDepth);
+  Nest::Deepen(live, depth);
   AwaitTrue([&] { return live == 0; });
 }
 

@@ -349,11 +349,16 @@ BOBBIN_TEST(TaskGroupTest, ACancelEndsAWaitForAPlace) {
 // A child never waits for its siblings' end: it could wait for itself.
 BOBBIN_TEST(TaskGroupTest, AChildOfAFullGroupMaySpawn) {
   std::atomic<int> ended{0};
+  Event has_looked;
   TaskGroup group({.live_max = 1});
   group.Spawn([&] {
-    group.Spawn([&ended] { ended.fetch_add(1); });
+    group.Spawn([&] {
+      EXPECT_OK(has_looked.Wait());
+      ended.fetch_add(1);
+    });
     EXPECT_EQ(group.live(), 2u);
     EXPECT_THAT(group.TrySpawn({}, [] {}), test::StatusIs(test::kResourceExhausted));
+    has_looked.Set();
     ended.fetch_add(1);
   });
   group.Spawn([&ended] { ended.fetch_add(1); });
