@@ -6,6 +6,7 @@
 #include <csignal>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "fmt/format.h"
 
@@ -26,7 +27,8 @@ struct Account {
 };
 
 // Takes both locks, in the order in which the caller names them: that is the mistake.
-absl::Status Transfer(Account& from, Account& to, bobbin::WaitGroup& both) {
+absl::Status Transfer(Account& from, Account& to,
+                      bobbin::WaitGroup& both) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const bobbin::MutexLock lock(from.mutex);
   both.Done();
   BOBBIN_RETURN_IF_ERROR(both.Wait());
@@ -44,9 +46,7 @@ absl::Status ServeCustomer(bobbin::Event& customer) { return customer.Wait(); }
 namespace {
 
 // [dump]
-void PrintWhatEverybodyDoes() {
-  fmt::print("{}", bobbin::Dump({.listed_max = 3}));
-}
+void PrintWhatEverybodyDoes() { fmt::print("{}", bobbin::Dump({.listed_max = 3})); }
 // [/dump]
 
 // [signal]

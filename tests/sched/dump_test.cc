@@ -122,14 +122,14 @@ BOBBIN_TEST(DumpTest, EachThreadIsNamedWithWhatItWaitsForAndWhere) {
 }
 
 BOBBIN_TEST(DumpTest, ChannelsJoinsAndGroupsSayWhatIsAwaited) {
-  auto [sender, receiver] = MakeChannel<int>({.capacity = 0});
+  const ChannelEnds<int> ends = MakeChannel<int>({.capacity = 0});
   Event never;
   TaskGroup group({.placement = Placement::kSpread});
   ThreadProbe receiving;
   ThreadProbe joining;
   group.Spawn([&]() -> absl::Status {
     receiving.Attach();
-    return receiver.Receive().status();
+    return ends.receiver.Receive().status();
   });
   VirtualThread awaited = Spawn({.name = "awaited"}, [&] { return never.Wait(); });
   group.Spawn([&] {

@@ -121,7 +121,7 @@ TEST(LiveLimitTest, SpawnersAreServedFirstComeFirstServed) {
     }));
   }
   // All are there, so nobody may start another one. They come in this order:
-  for (const size_t i : {3, 0, 4, 1, 2}) {
+  for (const size_t i : {3U, 0U, 4U, 1U, 2U}) {
     gates[i].Set();
     probes[i].AwaitParked();
   }

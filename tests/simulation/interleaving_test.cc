@@ -191,7 +191,7 @@ TEST(InterleavingTest, AConditionIsNotifiedWhileSomebodyBeginsToWait) {
 }
 
 TEST(InterleavingTest, AChannelHandsOverAndCloses) {
-  for (const size_t capacity : {0, 1}) {
+  for (const size_t capacity : {0U, 1U}) {
     ExpectExplored({.preemptions_max = 2}, [capacity] {
       auto ends = MakeChannel<std::unique_ptr<Plain<int>>>({.capacity = capacity});
       OsThread sender([out = std::move(ends.sender)]() mutable {
