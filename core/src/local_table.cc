@@ -6,10 +6,9 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/os_thread.h>
 #include <bobbin/core/internal/task.h>
 #include <bobbin/core/local.h>
-
-#include <bobbin/core/internal/os_thread.h>
 
 namespace bobbin::internal {
 

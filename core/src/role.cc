@@ -6,9 +6,8 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
-#include <bobbin/core/internal/task.h>
-
 #include <bobbin/core/internal/os_thread.h>
+#include <bobbin/core/internal/task.h>
 
 namespace bobbin {
 

@@ -3,7 +3,6 @@
 #include <bobbin/core/internal/wait_queue.h>
 
 #include <bobbin/core/internal/dispatcher.h>
-
 #include <bobbin/core/internal/os_thread.h>
 
 namespace bobbin::internal {

@@ -6,11 +6,10 @@
 //   the token   held by at most one carrier that was woken to search and has not found anything yet
 //
 // Rule. Whoever has work to share wakes one sleeper, unless the token is out: then somebody is
-// already
-//       looking. A wake costs its sender microseconds, a useless one as much.
+// already looking. A wake costs its sender microseconds, a useless one as much.
+//
 // Rule. The carrier that was woken gives the token back when it has found something or nothing; if
-// it found
-//       work and left more, it wakes the next one.
+// it found work and left more, it wakes the next one.
 //
 // Nothing is lost when a chance to share is missed: work belongs to a carrier that will run it.
 //
