@@ -46,7 +46,9 @@ absl::Status ServeCustomer(bobbin::Event& customer) { return customer.Wait(); }
 namespace {
 
 // [dump]
-void PrintWhatEverybodyDoes() { fmt::print("{}", bobbin::Dump({.listed_max = 3})); }
+void PrintWhatEverybodyDoes() {
+  fmt::print("{}", bobbin::Dump({.listed_max = 3}));
+}
 // [/dump]
 
 // [signal]

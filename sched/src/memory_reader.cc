@@ -19,8 +19,9 @@ bool ReadMemory(const void* from, void* to, size_t bytes) noexcept {
   if (from == nullptr) return false;
   const iovec local = {to, bytes};
   const iovec remote = {const_cast<void*>(from), bytes};
-  // Not the library's function: a sanitizer would look at what is read.
-  const long read = syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
+  // Not the library's function: a sanitizer would look at what is read. Its arguments are words: of
+  // an int, whatever was above it would be passed, too.
+  const long read = syscall(SYS_process_vm_readv, getpid(), &local, 1UL, &remote, 1UL, 0UL);
   return read == static_cast<long>(bytes);
 }
 
