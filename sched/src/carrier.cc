@@ -150,7 +150,8 @@ Task* Carrier::TakeFresh() noexcept {
 
 Task* Carrier::StealFresh() noexcept {
   if (Task* const task = fresh_.Steal()) return task;
-  return intake_.Pop();
+  // What was given to a carrier that is being woken is its own: it has not had the time to look.
+  return state() == State::kAwake ? intake_.Pop() : nullptr;
 }
 
 void Carrier::DrainIntake() noexcept {
@@ -194,8 +195,9 @@ bool Carrier::FindsWorkOrdered() noexcept {
   if (is_dump_requested_.load()) return true;
   for (int i = 0; i < runtime_.carrier_count(); ++i) {
     Carrier& carrier = runtime_.carrier(i);
-    if (carrier.fresh_.IsEmptyOrdered() && carrier.intake_.IsEmptyOrdered()) continue;
-    if (CanStart()) return true;
+    // A carrier with an intake that is not awake is about to be: whoever has given owes it a wake.
+    const bool has_intake = !carrier.intake_.IsEmptyOrdered() && carrier.state() == State::kAwake;
+    if ((has_intake || !carrier.fresh_.IsEmptyOrdered()) && CanStart()) return true;
   }
   return false;
 }

@@ -4,7 +4,8 @@
 //
 // Spawns of foreign threads and spread placements land here. The carrier moves them to its own
 // deque when it passes by; while it is busy with one long run, any idle carrier may take them
-// instead.
+// instead. While it is still being woken nobody may: else whoever is awake takes all that was meant
+// to be spread.
 //
 //   Called from   any thread.
 //   Suspends      never.

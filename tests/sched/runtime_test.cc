@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/sched/runtime.h>
-
 #include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +18,13 @@
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
 #include "tests/support/bobbin_test.h"
 #include "tests/support/os_threads.h"
+#include "tests/support/thread_probe.h"
 
 namespace bobbin {
 namespace {
@@ -236,6 +238,67 @@ TEST(RuntimeTest, LongRunsAreSpreadAlthoughAllBeforeWereShort) {
     return group.Wait();
   });
   EXPECT_OK(spawner.Join());
+}
+
+// Where a carrier sleeps until it is woken and, if it has one, its gate is open.
+class GatedPoller final : public Poller {
+ public:
+  struct Gate {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_open = false;
+  };
+  GatedPoller(Gate& gate, bool is_gated) : gate_(gate), is_gated_(is_gated) {}
+
+  void Poll() noexcept override {}
+  void PollUntil(Deadline until) noexcept override {
+    const auto may_go = [this] { return is_woken_ && (!is_gated_ || gate_.is_open); };
+    std::unique_lock<std::mutex> lock(gate_.mutex);
+    if (is_gated_ || until.is_never()) {
+      gate_.changed.wait(lock, may_go);
+    } else {
+      const std::chrono::nanoseconds end(until.nanoseconds());
+      gate_.changed.wait_until(lock, std::chrono::steady_clock::time_point(end), may_go);
+    }
+    is_woken_ = false;
+  }
+  void Wake() noexcept override {
+    const std::lock_guard<std::mutex> lock(gate_.mutex);
+    is_woken_ = true;
+    gate_.changed.notify_all();
+  }
+  std::string_view name() const noexcept override { return "gated"; }
+
+ private:
+  Gate& gate_;
+  const bool is_gated_;
+  bool is_woken_ = false;  // Guarded by the gate's mutex.
+};
+
+TEST(RuntimeTest, WhatIsSpreadIsNotTakenFromACarrierThatIsBeingWoken) {
+  GatedPoller::Gate gate;
+  std::atomic<int> pollers{0};
+  Runtime runtime({.carriers = 2, .poller = [&] {
+                     return std::make_unique<GatedPoller>(gate, pollers.fetch_add(1) == 1);
+                   }});
+  test::AwaitTrue([&] { return runtime.Statistics().sleeps >= 2; });
+  std::atomic<int> started{0};
+  constexpr int kRounds = 50;
+  for (int round = 1; round <= kRounds; ++round) {
+    // One for each; the carrier that is awake has time to look for more between the rounds.
+    for (int i = 0; i < 2; ++i) {
+      runtime.Spawn({.placement = Placement::kSpread}, [&] { ++started; }).Detach();
+    }
+    test::AwaitTrue([&] { return started >= round; });
+  }
+  EXPECT_EQ(started, kRounds);
+  {
+    const std::lock_guard<std::mutex> lock(gate.mutex);
+    gate.is_open = true;
+    gate.changed.notify_all();
+  }
+  EXPECT_OK(runtime.AwaitIdle());
+  EXPECT_EQ(started, 2 * kRounds);
 }
 
 TEST(RuntimeTest, SpreadPlacementUsesEveryCarrier) {
