@@ -143,25 +143,30 @@ bool Make(Attempt attempt, internal::Body& body, SimulationReport& report) {
   return report.failure.empty();
 }
 
-// What is made once in a process is made before the first run that counts, so that a run does not
-// depend on those before it.
-void WarmUp() {
-  static const bool is_warm = [] {
-    const SimulationOptions options;
-    RandomChooser chooser(0, options);
-    internal::Body nothing = [] { return Spawn([] {}).Join(); };
-    SimulationReport report;
-    return Make(
-        {.chooser = chooser, .carriers = 2, .steps_max = options.steps_max, .has_failed = nullptr},
-        nothing, report);
-  }();
-  static_cast<void>(is_warm);
-}
-
 void Print(const SimulationReport& report, std::string_view repeat, bool is_quiet) {
   if (is_quiet) return;
   std::fprintf(stderr, "bobbin: a simulation fails: %s\n%.*s\n", report.failure.c_str(),
                static_cast<int>(repeat.size()), repeat.data());
+}
+
+// What is made once in a process is made before the first run that counts, so that a run does not
+// depend on those before it. What fails already there fails.
+const SimulationReport& WarmUp() {
+  static const SimulationReport warm = [] {
+    const SimulationOptions options;
+    RandomChooser chooser(0, options);
+    internal::Body nothing = [] { return Spawn([] {}).Join(); };
+    SimulationReport report;
+    if (!Make({.chooser = chooser,
+               .carriers = 2,
+               .steps_max = options.steps_max,
+               .has_failed = nullptr},
+              nothing, report)) {
+      Print(report, "before the first run", false);
+    }
+    return report;
+  }();
+  return warm;
 }
 
 }  // namespace
@@ -169,7 +174,7 @@ void Print(const SimulationReport& report, std::string_view repeat, bool is_quie
 namespace internal {
 
 SimulationReport SimulateBody(const SimulationOptions& options, Body body) {
-  WarmUp();
+  if (const SimulationReport& warm = WarmUp(); !warm.ok()) return warm;
   uint64_t first = options.first_seed;
   uint64_t count =
       FromEnvironment("BOBBIN_SIM_SEEDS").value_or(static_cast<uint64_t>(options.seeds));
@@ -195,7 +200,7 @@ SimulationReport SimulateBody(const SimulationOptions& options, Body body) {
 }
 
 SimulationReport ExploreBody(const ExplorationOptions& options, Body body) {
-  WarmUp();
+  if (const SimulationReport& warm = WarmUp(); !warm.ok()) return warm;
   DepthFirstChooser chooser(options);
   SimulationReport report;
   for (bool has_more = true; has_more && report.runs < options.runs_max;) {
