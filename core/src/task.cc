@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cxxabi.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <typeinfo>
 #include <utility>
 
 #include <bobbin/core/internal/current.h>
@@ -41,14 +46,25 @@ void Task::RunBody() noexcept {
   state_.Finish();
 }
 
+namespace {
+// The type of the exception that is being handled.
+std::string HandledType() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (type == nullptr) return "an exception of another language";
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr), &std::free);
+  return name == nullptr ? type->name() : name.get();
+}
+}  // namespace
+
 std::string Outcome::Describe() const {
   if (exception == nullptr) return status.ToString();
   try {
     std::rethrow_exception(exception);
   } catch (const std::exception& error) {
-    return std::string("exception: ") + error.what();
+    return HandledType() + ": " + error.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return HandledType();
   }
 }
 
@@ -67,7 +83,7 @@ bool Task::TellHandle() noexcept {
   const uint32_t bits = ending_.Lock();
   if ((bits & kDetached) != 0) {
     const Outcome end = TakeOutcome();
-    if (end.exception != nullptr) std::rethrow_exception(end.exception);  // noexcept: terminates.
+    if (end.exception != nullptr) EndProcess(end);
     return true;
   }
   WakeList woken;
@@ -116,8 +132,15 @@ void Task::Detach() noexcept {
   }
   ending_.Unlock(bits);
   const Outcome end = TakeOutcome();
+  if (end.exception != nullptr) EndProcess(end);
   Free();
-  if (end.exception != nullptr) std::rethrow_exception(end.exception);  // noexcept: terminates.
+}
+
+void Task::EndProcess(const Outcome& end) const noexcept {
+  std::fprintf(
+      stderr, "bobbin: an exception left the detached virtual thread \"%s\" (id %llu), %s\n",
+      name_ == nullptr ? "" : name_, static_cast<unsigned long long>(id_), end.Describe().c_str());
+  std::rethrow_exception(end.exception);  // noexcept: terminates, with the exception in flight.
 }
 
 void Task::Free() noexcept {

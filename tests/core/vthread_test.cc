@@ -23,6 +23,7 @@
 #include <bobbin/core/role.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
@@ -219,6 +220,62 @@ BOBBIN_TEST(VirtualThreadTest, JoinRacesWithTheEndAndItsOwnDeadline) {
   }
 }
 
+// All that a handle can do to a thread that runs, ends or has ended, by every kind of thread.
+BOBBIN_FOREIGN_TEST(VirtualThreadTest, ThreadsOfAllKindsJoinCancelAndDetach) {
+  for (int round = 0; round < Rounds(200); ++round) {
+    Crew crew(runtime());
+    for (const Kind kind : {Kind::kVirtual, Kind::kPlatform, Kind::kForeign}) {
+      crew.Start(kind, [this, does_wait = random().OneIn(2)] {
+        const auto start = [&](absl::Status with) {
+          return runtime().Spawn({.placement = Placement::kSpread}, [with] {
+            Yield();
+            return with;
+          });
+        };
+        VirtualThread joined = start(absl::DataLossError("gone"));
+        VirtualThread polled = start(absl::DataLossError("gone"));
+        VirtualThread detached = start(absl::OkStatus());
+        const VirtualThread dropped = start(absl::DataLossError("gone"));
+        VirtualThread parked = runtime().Spawn([] { return SleepFor(hours(1)); });
+        if (does_wait) AwaitTrue([&] { return polled.IsDone(); });
+        EXPECT_EQ(joined.Join(), absl::DataLossError("gone"));
+        EXPECT_FALSE(joined.is_joinable());
+        std::move(detached).Detach();
+        parked.Cancel();
+        EXPECT_THAT(parked.Join(), StatusIs(kCancelled));
+        EXPECT_EQ(polled.Join(), absl::DataLossError("gone"));
+      });
+    }
+  }
+}
+
+// The carrier on which it ran is gone; what it ended with is not.
+TEST(VirtualThreadTest, AThreadThatHasEndedIsJoinedAfterItsRuntimeWasShutDown) {
+  Runtime other({.carriers = 1});
+  Runtime runtime({.carriers = 2});
+  const auto start = [&] {
+    return runtime.Spawn({.placement = Placement::kSpread}, [] { return SleepFor(hours(1)); });
+  };
+  VirtualThread by_foreign = start();
+  VirtualThread by_virtual = start();
+  VirtualThread by_platform = start();
+  VirtualThread detached = start();
+  const VirtualThread dropped = start();
+  VirtualThread threw = runtime.Spawn([] { throw std::invalid_argument("kept"); });
+  ASSERT_OK(runtime.Shutdown());
+
+  EXPECT_TRUE(by_foreign.IsDone());
+  by_foreign.Cancel();
+  EXPECT_THAT(by_foreign.Join(), StatusIs(kCancelled));
+  VirtualThread joiner = other.Spawn([&]() -> absl::Status {
+    EXPECT_THAT(by_virtual.Join(), StatusIs(kCancelled));
+    return RunBlocking([&] { EXPECT_THAT(by_platform.Join(), StatusIs(kCancelled)); });
+  });
+  EXPECT_OK(joiner.Join());
+  std::move(detached).Detach();
+  EXPECT_THROW(static_cast<void>(threw.Join()), std::invalid_argument);
+}
+
 // What is kept in a register about the carrier - errno's address, another thread-local's - stays
 // true over a wait: a thread goes on where it was.
 BOBBIN_TEST(VirtualThreadTest, AThreadStaysOnItsCarrier) {
@@ -331,14 +388,35 @@ TEST(VirtualThreadDeathTest, JoiningTwiceAborts) {
       "Join of a handle that holds no virtual thread");
 }
 
-TEST(VirtualThreadDeathTest, AnExceptionOutOfADetachedThreadEndsTheProcess) {
+TEST(VirtualThreadDeathTest, AnExceptionOutOfADetachedThreadEndsTheProcessAndNamesIt) {
+  constexpr char kMessage[] =
+      "left the detached virtual thread \"stray\" \\(id [0-9]+\\), std::runtime_error: nobody "
+      "hears this";
   EXPECT_DEATH(
       {
         Runtime runtime({.carriers = 1});
-        runtime.Spawn([] { throw std::runtime_error("nobody hears this"); }).Detach();
+        runtime.Spawn({.name = "stray"}, [] { throw std::runtime_error("nobody hears this"); })
+            .Detach();
         static_cast<void>(runtime.AwaitIdle());
       },
-      "nobody hears this");
+      kMessage);
+  // Detached when it has ended.
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1});
+        VirtualThread thread =
+            runtime.Spawn({.name = "stray"}, [] { throw std::runtime_error("nobody hears this"); });
+        AwaitTrue([&] { return thread.IsDone(); });
+        std::move(thread).Detach();
+      },
+      kMessage);
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1});
+        runtime.Spawn({.name = "stray"}, [] { throw 7; }).Detach();
+        static_cast<void>(runtime.AwaitIdle());
+      },
+      "\"stray\" \\(id [0-9]+\\), int");
 }
 
 TEST(VirtualThreadDeathTest, SpawningOnAForeignThreadWithoutARuntimeAborts) {

@@ -11,7 +11,8 @@
 //                 thread goes on, and is_joinable() stays true. The destructor ignores the
 //                 caller's.
 //   Errors        Join returns the body's status and rethrows the body's exception. The destructor
-//                 drops both. An exception out of a detached thread ends the process.
+//                 drops both. An exception out of a detached thread ends the process, and the
+//                 report names the thread.
 //   Cost          Join of an ended thread: a load. Of a running one: a park.
 //
 // Example:

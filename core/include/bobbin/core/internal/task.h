@@ -169,6 +169,8 @@ class Task final : public Thread, public IntrusiveLink {
   // Tells owner or handle; true if the block is now the caller's to free.
   [[nodiscard]] bool TellEnd() noexcept;
   [[nodiscard]] bool TellHandle() noexcept;
+  // Says whose exception it is that nobody will hear of, and terminates with it.
+  [[noreturn]] void EndProcess(const Outcome& end) const noexcept;
   Outcome& outcome() noexcept { return *std::launder(reinterpret_cast<Outcome*>(storage_)); }
   Outcome TakeOutcome() noexcept {
     Outcome taken = std::move(outcome());
