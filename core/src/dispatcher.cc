@@ -187,6 +187,8 @@ BOBBIN_NO_SANITIZE_THREAD BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::Leav
   stacks_.Give(stack);
   SetCurrent(&next);
   AnnounceSwitch(nullptr, next);
+  // Nothing that is instrumented touches it from here to the switch.
+  sanitizer::StackIdle(stacks_.pool().LimitOf(stack), stacks_.pool().BytesOf(stack));
   context::LeaveFor(next.context_, &ended_context_);
 }
 
