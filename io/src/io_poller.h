@@ -10,6 +10,9 @@
 #ifndef BOBBIN_IO_SRC_IO_POLLER_H_
 #define BOBBIN_IO_SRC_IO_POLLER_H_
 
+#include <cstdint>
+
+#include <bobbin/core/internal/counter.h>
 #include <bobbin/sched/poller.h>
 
 #include "io/src/op.h"
@@ -29,6 +32,13 @@ class IoPoller : public Poller {
   virtual bool TakeTurnForCall() noexcept = 0;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
+
+  void CountAcceptPause() noexcept { accept_pauses_.add(1); }
+  // Called from: any thread.
+  uint64_t accept_pauses() const noexcept { return accept_pauses_.value(); }
+
+ private:
+  bobbin::internal::Counter accept_pauses_;
 };
 
 // The poller of the calling virtual thread's carrier. Aborts, and says what to do, if that cannot

@@ -123,6 +123,7 @@ Result Listener::AskBlocking(Thread& self) {
 }
 
 Result Listener::Pause() {
+  if (Current().role() == Role::kVirtual) CurrentIoPoller().CountAcceptPause();
   const absl::Status status = SleepFor(kAcceptPause);
   SpinLockHolder hold(lock_);
   acceptor_ = Acceptor::kNobody;

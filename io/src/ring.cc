@@ -150,6 +150,9 @@ void Ring::TryAbsoluteTimer() {
 int Ring::Enter(uint32_t wanted, uint32_t flags, const void* argument, size_t argument_bytes) {
   // Pairs with the kernel's acquire: the entries are complete.
   std::atomic_ref(*kernel_submission_tail_).store(submission_tail_, std::memory_order_release);
+  // relaxed: a count.
+  const uint32_t state = std::atomic_ref(*flags_).load(std::memory_order_relaxed);
+  if (__builtin_expect((state & IORING_SQ_CQ_OVERFLOW) != 0, 0)) overflows_.add(1);
   const int result =
       io_uring_enter2(static_cast<unsigned>(enter_fd_), prepared(), wanted, flags | enter_flags_,
                       static_cast<sigset_t*>(const_cast<void*>(argument)), argument_bytes);
@@ -169,6 +172,7 @@ void Ring::Submit() {
 }
 
 bool Ring::MakeRoom() {
+  early_submits_.add(1);
   Submit();
   return prepared() <= submission_mask_;
 }
@@ -196,8 +200,10 @@ void Ring::Wait(Deadline until) {
     argument.ts = reinterpret_cast<uint64_t>(&time);
     result = Enter(1, flags | IORING_ENTER_EXT_ARG, &argument, sizeof(argument));
   }
-  // Without memory for requests the kernel does not wait, either.
+  // Without memory for requests the kernel does not wait, either. The carrier has nothing else to
+  // do and tries again at once: the pause keeps it from spinning, and it is counted.
   if (__builtin_expect(result == -EAGAIN || result == -ENOMEM, 0)) {
+    memory_pauses_.add(1);
     ::poll(nullptr, 0, kMemoryPauseMilliseconds);
   }
 }

@@ -25,6 +25,7 @@
 #include <liburing.h>
 
 #include <bobbin/core/deadline.h>
+#include <bobbin/core/internal/counter.h>
 
 namespace bobbin::io::internal {
 
@@ -64,6 +65,12 @@ class Ring {
     return (std::atomic_ref(*flags_).load(std::memory_order_relaxed) &
             (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
   }
+
+  // Enters because the queue was full; enters that found completions for which there was no room;
+  // and sleeps for want of memory. Called from: any thread.
+  uint64_t early_submits() const { return early_submits_.value(); }
+  uint64_t overflows() const { return overflows_.value(); }
+  uint64_t memory_pauses() const { return memory_pauses_.value(); }
 
   // Submits; posts no completions but those of the submitted.
   void Submit();
@@ -114,6 +121,11 @@ class Ring {
   uint32_t enter_flags_ = 0;  // For every enter.
   uint32_t wait_flags_ = 0;   // For those that sleep.
   bool has_absolute_timer_ = false;
+
+  // Written here, read by everyone.
+  bobbin::internal::Counter early_submits_;
+  bobbin::internal::Counter overflows_;
+  bobbin::internal::Counter memory_pauses_;
 
   bool is_open_ = false;
   io_uring ring_{};

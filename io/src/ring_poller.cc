@@ -51,12 +51,25 @@ absl::Status RingPoller::Start() {
   owner_ = static_cast<uintptr_t>(pthread_self());
   BOBBIN_RETURN_IF_ERROR(ring_.Open(
       {.submission = options_.submission_entries, .completion = options_.completion_entries}));
+  const Ring::Entries got = ring_.entries();
+  const bool is_small =
+      got.submission < options_.submission_entries || got.completion < options_.completion_entries;
+  small_queues_.set(is_small ? 1 : 0);
   if (!options_.forces_eventfd_wake && SendMessage() >= 0) return absl::OkStatus();
   doorbell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (!doorbell_.is_open()) return ErrnoStatus(errno, "io_uring: eventfd");
   doorbell_state_ = DoorbellState::kDown;
   ArmDoorbell();
   return absl::OkStatus();
+}
+
+PollerStatistics RingPoller::Statistics() const noexcept {
+  return {.early_submits = ring_.early_submits(),
+          .deferred = deferred_ever_.value(),
+          .overflows = ring_.overflows(),
+          .memory_pauses = ring_.memory_pauses(),
+          .accept_pauses = accept_pauses(),
+          .small_queues = small_queues_.value()};
 }
 
 void RingPoller::CheckOwner() const noexcept {
@@ -76,6 +89,7 @@ void RingPoller::StartOp(Op& op) noexcept {
   if (__builtin_expect(!deferred_.empty(), 0) || !Prepare(op)) {
     op.stage_ = Op::Stage::kDeferred;
     deferred_.PushBack(op);
+    deferred_ever_.add(1);
     return;
   }
   op.stage_ = Op::Stage::kInFlight;

@@ -23,6 +23,7 @@
 
 #include "absl/status/status.h"
 
+#include <bobbin/core/internal/counter.h>
 #include <bobbin/core/internal/intrusive_list.h>
 #include <bobbin/io/io.h>
 
@@ -44,6 +45,7 @@ class RingPoller final : public IoPoller {
   void PollUntil(Deadline until) noexcept override;
   void Wake() noexcept override;
   size_t in_flight() const noexcept override { return in_flight_; }
+  PollerStatistics Statistics() const noexcept override;
   void CancelAll() noexcept override;
   void Stop() noexcept override;
   std::string_view name() const noexcept override { return "io_uring"; }
@@ -83,6 +85,9 @@ class RingPoller final : public IoPoller {
   bool is_stopping_ = false;
   // Records that wait for room: to be started, or to be cancelled.
   bobbin::internal::IntrusiveList<Op> deferred_;
+  // Written here, read by everyone.
+  bobbin::internal::Counter deferred_ever_;
+  bobbin::internal::Counter small_queues_;
 
   const UringOptions options_;
   DoorbellState doorbell_state_ = DoorbellState::kUnused;

@@ -95,6 +95,7 @@ class Carrier final : public Dispatcher {
   using Dispatcher::live_limit;
   using Dispatcher::set_live_limit;
   Poller& poller() noexcept { return *poller_; }
+  const Poller& poller() const noexcept { return *poller_; }
   // Whether the turn has taken as long as it should.
   bool TurnIsOver() const noexcept;
   Counters& counters() noexcept { return counts_; }

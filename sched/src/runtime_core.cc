@@ -362,6 +362,7 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
     sum.stolen += carrier->counters().stolen.value();
     sum.timers += carrier->timers_armed();
     sum.in_flight += carrier->in_flight();
+    sum.poller += carrier->poller().Statistics();
   }
   sum.computing_holds = monitor_.watchdog().computing_holds();
   sum.blocking_holds = monitor_.watchdog().blocking_holds();

@@ -27,6 +27,13 @@ std::string RuntimeStatistics::Text() const {
       live(), fresh, ready, running, parked, spawned, started, ended, stolen, limited, switches,
       parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds,
       blocking_holds, deadlocks, timers, in_flight, stacks, stack_bytes >> 10, without_stack);
+  if (poller != PollerStatistics{}) {
+    text += fmt::format(
+        "scarce: {} early submits, {} operations deferred, {} overflows, {} pauses without memory, "
+        "{} pauses of accepts, {} small queues\n",
+        poller.early_submits, poller.deferred, poller.overflows, poller.memory_pauses,
+        poller.accept_pauses, poller.small_queues);
+  }
   if (blocking.threads_peak != 0) {
     text += fmt::format(
         "blocking: {} threads, {} active, {} queued, {} completed, {} rejected\n"

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
 
+#include "io/src/uring_constants.h"
 #include "tests/io/io_test.h"
 #include "tests/support/os_threads.h"
 
@@ -93,16 +95,21 @@ void WakeAllAtOnce(int readers) {
 BOBBIN_IO_TEST(RingPollerTest, ManyOperationsShareARing) {
   EXPECT_OK(ManyPingPongs(200, Rounds(100)));
   WakeAllAtOnce(500);
+  // Nothing was scarce, so nothing is counted.
+  EXPECT_EQ(runtime().Statistics().poller, PollerStatistics{});
 }
 
 BOBBIN_IO_TEST_WITH(RingPollerTest, AFullSubmissionQueueLosesNothing, {.submission_entries = 4}) {
   EXPECT_OK(ManyPingPongs(kUnderSanitizer ? 100 : 500, Rounds(20)));
+  EXPECT_GT(runtime().Statistics().poller.early_submits, 0);
 }
 
 BOBBIN_IO_TEST_WITH(RingPollerTest, AnOverflowingCompletionQueueLosesNothing,
                     {.submission_entries = 4, .completion_entries = 16}) {
   EXPECT_OK(ManyPingPongs(kUnderSanitizer ? 100 : 500, Rounds(20)));
   WakeAllAtOnce(kUnderSanitizer ? 200 : 1000);
+  EXPECT_GT(runtime().Statistics().poller.overflows, 0);
+  EXPECT_THAT(runtime().Statistics().Text(), testing::ContainsRegex("scarce: .* overflows"));
 }
 
 BOBBIN_IO_TEST_WITH(RingPollerTest, AnOverflowDoesNotDeafenAListener,
@@ -196,6 +203,51 @@ BOBBIN_IO_FOREIGN_TEST(RingPollerTest, IdleCarriersUseNoCpu) {
   EXPECT_LT(runtime().Statistics().turns - turns, 20u);
   listener->Close();
   EXPECT_THAT(server.Join(), StatusIs(kAborted));
+}
+
+// How many threads of the whole machine the kernel counts as waiting for a disk.
+int BlockedOnDisk() {
+  std::ifstream file("/proc/stat");
+  for (std::string word; file >> word;) {
+    int count = 0;
+    if (word == "procs_blocked" && file >> count) return count;
+  }
+  return 0;
+}
+
+// An idle server must not look like one that waits for its disk.
+TEST(RingPollerTest, IdleCarriersAreIdleAndNotInIowait) {
+  io_uring ring{};
+  ASSERT_EQ(io_uring_queue_init(4, &ring, 0), 0);
+  const bool is_told_apart = (ring.features & io::internal::kFeatureNoIowait) != 0;
+  io_uring_queue_exit(&ring);
+  if (!is_told_apart) GTEST_SKIP() << "before Linux 6.15 whoever waits in a ring is in iowait";
+  // More than ever wait for a disk at once, elsewhere.
+  constexpr int kCarriers = 100;
+  WithRuntime({.carriers = kCarriers,
+               .poller = io::UringPoller({.submission_entries = 4, .completion_entries = 16})},
+              [](Runtime& runtime) {
+                // With an operation in the ring: a ring without any is never in iowait.
+                std::vector<Pair> pairs(kCarriers);
+                std::vector<VirtualThread> readers;
+                for (Pair& pair : pairs) {
+                  pair = MakeLocalPair();
+                  readers.push_back(runtime.Spawn({.placement = Placement::kSpread}, [&pair] {
+                    std::array<std::byte, 1> byte;
+                    return pair.left.Read(byte).status();
+                  }));
+                }
+                AwaitTrue([&] { return runtime.Statistics().in_flight >= kCarriers; });
+                // For longer than they would all be awake at once.
+                for (int looks = 0; looks < 100; ++looks) {
+                  if (BlockedOnDisk() >= kCarriers / 2) looks = 0;
+                  std::this_thread::sleep_for(milliseconds(1));
+                }
+                for (VirtualThread& reader : readers) reader.Cancel();
+                for (VirtualThread& reader : readers) {
+                  EXPECT_THAT(reader.Join(), StatusIs(kCancelled));
+                }
+              });
 }
 
 // --- Busy carriers
@@ -390,7 +442,8 @@ void RefuseUring(int error, uint32_t entries_max) {
                runtime.status().ToString().c_str());
   if (runtime.ok()) {
     const absl::Status served = (*runtime)->Spawn([] { return ManyPingPongs(50, 20); }).Join();
-    std::fprintf(stderr, "served %s\n", served.ToString().c_str());
+    std::fprintf(stderr, "served %s, %llu small queues\n", served.ToString().c_str(),
+                 static_cast<unsigned long long>((*runtime)->Statistics().poller.small_queues));
   }
   std::exit(0);
 }
@@ -429,7 +482,7 @@ TEST_F(UringRefusedDeathTest, LackOfDescriptorsAndMemoryNamesTheLimit) {
 
 TEST_F(UringRefusedDeathTest, WithLittleMemoryARingIsSmallAndWorks) {
   EXPECT_EXIT(TryUnderFilter(ENOMEM, 8), testing::ExitedWithCode(0),
-              "probe OK\nruntime OK\nserved OK");
+              "probe OK\nruntime OK\nserved OK, 2 small queues");
 }
 
 }  // namespace

@@ -163,6 +163,47 @@ BOBBIN_IO_TEST(TcpListenerTest, ABurstBeyondTheQueueIsServedCompletely) {
 
 // --- Deadlines and cancellation
 
+// Where a group has no place for one more, the loop waits, and the peers with it: in the backlog.
+BOBBIN_IO_TEST(TcpListenerTest, AnAcceptLoopAtItsLimitSlowsDownAndLosesNoConnection) {
+  constexpr size_t kLiveMax = 10;
+  const int connections = Rounds(2000);
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  std::atomic<size_t> live{0};
+  std::atomic<size_t> live_most{0};
+  VirtualThread server = Spawn([&]() -> absl::Status {
+    TaskGroup peers({.live_max = kLiveMax});
+    for (int i = 0; i < connections; ++i) {
+      BOBBIN_ASSIGN_OR_RETURN(io::TcpStream peer, listener->Accept());
+      peers.Spawn([&, peer = std::move(peer)]() mutable -> absl::Status {
+        const size_t now = live.fetch_add(1) + 1;
+        size_t most = live_most;
+        while (now > most && !live_most.compare_exchange_weak(most, now)) continue;
+        std::array<std::byte, 1> byte;
+        BOBBIN_RETURN_IF_ERROR(peer.ReadExact(byte));
+        Yield();
+        absl::Status written = peer.WriteAll(byte);
+        live.fetch_sub(1);
+        return written;
+      });
+    }
+    return peers.Wait();
+  });
+  TaskGroup clients({.placement = Placement::kSpread});
+  for (int i = 0; i < connections; ++i) {
+    clients.Spawn({.name = "client"}, [&]() -> absl::Status {
+      BOBBIN_ASSIGN_OR_RETURN(io::TcpStream stream,
+                              io::TcpStream::Connect(listener->local_address()));
+      BOBBIN_RETURN_IF_ERROR(stream.WriteAll(Bytes("x")));
+      std::array<std::byte, 1> byte;
+      return stream.ReadExact(byte);
+    });
+  }
+  EXPECT_OK(clients.Wait());
+  EXPECT_OK(server.Join());
+  EXPECT_EQ(live_most, kLiveMax);
+}
+
 BOBBIN_IO_TEST(TcpListenerTest, DeadlineEndsAnAccept) {
   io::TcpListener listener = Listen();
   for (int i = 0; i < 3; ++i) {
@@ -375,6 +416,7 @@ BOBBIN_IO_TEST(TcpListenerTest, OutOfDescriptorsItWaitsAndThenGoesOn) {
     EXPECT_OK(client->ReadExact(std::as_writable_bytes(std::span(&number, 1))));
     EXPECT_EQ(number, round);
     EXPECT_OK(server.Join());
+    EXPECT_GT(runtime().Statistics().poller.accept_pauses, round);
   }
 }
 

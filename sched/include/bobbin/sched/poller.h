@@ -4,7 +4,7 @@
 //
 // One object a carrier. A runtime without I/O sleeps on a futex; bobbin::io brings pollers that
 // sleep in the kernel's completion or readiness interface. Start, Poll and Stop run on the
-// carrier's own OS thread and own stack; Wake comes from any thread.
+// carrier's own OS thread and own stack; Wake and Statistics come from any thread.
 //
 // Wakes are levels, not edges: a Wake that comes before the Poll it is meant for makes that Poll
 // return at once. The carrier calls for a Wake only when it has announced that it sleeps, so a
@@ -17,6 +17,8 @@
 #ifndef BOBBIN_SCHED_POLLER_H_
 #define BOBBIN_SCHED_POLLER_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -26,6 +28,28 @@
 #include <bobbin/core/deadline.h>
 
 namespace bobbin {
+
+// What a poller did for want of something, ever. All of it costs time and nothing else; what grows
+// and grows says what there should be more of.
+struct PollerStatistics {
+  uint64_t early_submits = 0;  // System calls in the middle of a turn, because a queue was full...
+  uint64_t deferred = 0;       // ...and operations for which they made no room.
+  uint64_t overflows = 0;      // Looks that found completions for which their queue had no room.
+  uint64_t memory_pauses = 0;  // Sleeps of a millisecond, because the kernel had no memory.
+  uint64_t accept_pauses = 0;  // Accepts that stood still for want of descriptors or memory.
+  uint64_t small_queues = 0;   // Carriers whose queues are smaller than asked for.
+
+  PollerStatistics& operator+=(const PollerStatistics& other) {
+    early_submits += other.early_submits;
+    deferred += other.deferred;
+    overflows += other.overflows;
+    memory_pauses += other.memory_pauses;
+    accept_pauses += other.accept_pauses;
+    small_queues += other.small_queues;
+    return *this;
+  }
+  bool operator==(const PollerStatistics&) const = default;
+};
 
 class Poller {
  public:
@@ -48,6 +72,9 @@ class Poller {
   // How many operations are in the kernel's hands; the carrier does not end while there are any.
   // Where there are none, nobody outside the process can make a virtual thread ready.
   virtual size_t in_flight() const noexcept { return 0; }
+
+  // Called from: any thread.
+  virtual PollerStatistics Statistics() const noexcept { return {}; }
 
   // Asks the kernel to give up all of them. Called on the carrier at shutdown, once all virtual
   // threads have ended.

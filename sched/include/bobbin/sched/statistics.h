@@ -24,6 +24,7 @@
 #include <string>
 
 #include <bobbin/sched/platform_pool.h>
+#include <bobbin/sched/poller.h>
 
 namespace bobbin {
 
@@ -62,6 +63,9 @@ struct RuntimeStatistics {
   // Now.
   uint64_t timers = 0;     // Armed.
   uint64_t in_flight = 0;  // Operations in the kernel's hands.
+
+  // What the pollers of all carriers did for want of something.
+  PollerStatistics poller;
 
   // Stacks that have ever been in use at once, and the address space of each. They are reused: one
   // is a live thread's, or waits for the next.
