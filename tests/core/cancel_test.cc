@@ -126,6 +126,34 @@ BOBBIN_TEST(CancelTest, ItEndsEachKindOfWait) {
   all.held.unlock();
 }
 
+// Nothing is thrown to end a thread: nobody can swallow it, and nothing that it passes terminates.
+BOBBIN_TEST(CancelTest, NeitherCatchAllNorNoexceptIsInItsWay) {
+  struct Witness {
+    explicit Witness(bool& told) : has_ended(told) {}
+    ~Witness() { has_ended = true; }
+    bool& has_ended;
+  };
+  Event never;
+  ThreadProbe probe;
+  bool is_unwound = false;
+  VirtualThread thread = Spawn([&]() -> absl::Status {
+    const Witness witness(is_unwound);
+    try {
+      const auto wait = [&]() noexcept {
+        probe.Attach();
+        return never.Wait();
+      };
+      return wait();
+    } catch (...) {
+      return absl::InternalError("something was thrown");
+    }
+  });
+  probe.AwaitParked();
+  thread.Cancel();
+  EXPECT_THAT(thread.Join(), StatusIs(kCancelled));
+  EXPECT_TRUE(is_unwound);
+}
+
 BOBBIN_TEST(CancelTest, ABodyThatWasCancelledBeforeItStartsIsEnteredAndSeesItAtItsFirstWait) {
   for (int round = 0; round < Rounds(500); ++round) {
     bool is_entered = false;

@@ -3,11 +3,13 @@
 // The stacks of virtual threads: guarded, cheap in mappings, given back, and walkable.
 
 #include <sys/time.h>
+#include <unistd.h>
 #include <unwind.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -362,6 +364,43 @@ TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
   for (size_t i = 0; i < kStacks; ++i) burst.push_back(cache.Take());
   EXPECT_LE(pool.carved(), carved + 512);  // A batch, at most.
   for (const internal::Stack stack : burst) cache.Give(stack);
+}
+
+// Whether the kernel finds something to read there; where it does not, nobody does.
+bool CanBeRead(const char* byte) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const bool can_be_read = write(ends[1], byte, 1) == 1;
+  EXPECT_TRUE(can_be_read || errno == EFAULT);
+  close(ends[0]);
+  close(ends[1]);
+  return can_be_read;
+}
+
+// In every slab, at every place in it, and also when the pages above have gone and come again.
+TEST(StackPoolTest, EveryGuardStandsAlsoWhenPagesWereGivenBack) {
+  for (const bool force_mprotect : {false, true}) {
+    constexpr size_t kStacks = 3000;
+    internal::StackPool pool({.stack_bytes = size_t{16} << 10, .force_mprotect = force_mprotect});
+    std::vector<internal::Stack> stacks;
+    for (int round = 0; round < 2; ++round) {
+      while (stacks.size() < kStacks) {
+        ASSERT_NE(pool.Take(std::min<size_t>(100, kStacks - stacks.size()), stacks), 0);
+      }
+      size_t open_guards = 0;
+      size_t closed_stacks = 0;
+      for (const internal::Stack stack : stacks) {
+        std::memset(pool.LimitOf(stack), 1, pool.BytesOf(stack));
+        open_guards += CanBeRead(stack.base) ? 1 : 0;
+        open_guards += CanBeRead(pool.LimitOf(stack) - 1) ? 1 : 0;
+        closed_stacks += CanBeRead(pool.LimitOf(stack)) ? 0 : 1;
+      }
+      EXPECT_EQ(open_guards, 0);
+      EXPECT_EQ(closed_stacks, 0);
+      pool.Give(kStacks, stacks, true);
+    }
+    EXPECT_EQ(pool.carved(), kStacks);
+  }
 }
 
 TEST(StackPoolTest, ItStopsAtItsLimit) {

@@ -15,11 +15,13 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/channel.h>
+#include <bobbin/core/check.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/wait_group.h>
 #include <bobbin/sched/deadlock.h>
+#include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
@@ -96,6 +98,23 @@ TEST(DeadlockDeathTest, ACircleThroughAPlatformThreadIsReported) {
         [] {
           Event never;
           return RunBlocking([&] { return never.Wait(); });
+        },
+        std::move(options)));
+  });
+}
+
+// A body waits for one that is queued behind it in the same pool, which has no other thread.
+TEST(DeadlockDeathTest, APoolThatWaitsForItselfIsReported) {
+  ExpectCode(kReported, [](RuntimeOptions options) {
+    static_cast<void>(bobbin::Run(
+        []() -> absl::Status {
+          PlatformPool pool({.threads = 1, .queue_max = 1});
+          return pool.RunBlocking([&] {
+            Event has_run;
+            BOBBIN_CHECK(pool.Submit([&] { has_run.Set(); }).ok(), "there is room for one");
+            BOBBIN_CHECK(absl::IsResourceExhausted(pool.Submit([] {})), "and for no more");
+            static_cast<void>(has_run.Wait());
+          });
         },
         std::move(options)));
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -216,6 +217,38 @@ TEST(DumpTest, AThreadThatHogsItsCarrierIsShownWithItsStack) {
     EXPECT_OK(hog.Join());
     EXPECT_OK(parked.Join());
     EXPECT_OK(fresh.Join());
+  });
+}
+
+// The patient cannot help: every carrier is held, and there is no descriptor to open anything with.
+TEST(DumpTest, ItComesWhereNothingElseGoesOn) {
+  WithRuntime({.carriers = 2}, [](Runtime& runtime) {
+    std::atomic<bool> is_over{false};
+    std::atomic<int> held{0};
+    std::vector<VirtualThread> hogs;
+    for (int i = 0; i < 2; ++i) {
+      hogs.push_back(runtime.Spawn({.name = "hog", .placement = Placement::kSpread}, [&] {
+        ++held;
+        while (held < 2) usleep(10);
+        HogTheCarrier(is_over);
+      }));
+    }
+    AwaitTrue([&] { return held == 2; });
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_EQ(dup(STDERR_FILENO), -1);
+    std::string text;
+    AwaitTrue([&] {
+      text = runtime.Dump({.budget = milliseconds(50)});
+      return CountOf(text, "does not come round, runs #") == 2;
+    });
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_THAT(text, HasSubstr("\n2 running\n"));
+    EXPECT_EQ(CountOf(text, "\"hog\""), 2);
+    is_over = true;
+    for (VirtualThread& hog : hogs) EXPECT_OK(hog.Join());
   });
 }
 

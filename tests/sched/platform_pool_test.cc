@@ -575,6 +575,52 @@ BOBBIN_TEST(PlatformPoolTest, StatisticsTellHowLongTasksWaitedAndRan) {
   EXPECT_GE(pool.Statistics().run_total, std::chrono::milliseconds(3));
 }
 
+// Bodies that run, throw, wait in the queue, are taken back, refused: at rest every number is what
+// it was made of.
+BOBBIN_TEST(PlatformPoolTest, NoGaugeDriftsWhateverHappens) {
+  PlatformPool pool(
+      {.threads = 2, .threads_max = 4, .queue_max = 8, .keep_alive = std::chrono::milliseconds(1)});
+  std::atomic<uint64_t> ran{0};
+  std::atomic<uint64_t> threw{0};
+  std::atomic<uint64_t> refused{0};
+  std::atomic<uint64_t> taken_back{0};
+  TaskGroup callers({.placement = Placement::kSpread});
+  for (int i = 0; i < 32; ++i) {
+    callers.Spawn([&, own = random().Fork()]() mutable {
+      for (int round = 0; round < test::Rounds(40); ++round) {
+        const DeadlineScope scope(std::chrono::microseconds(own.Below(400)));
+        const bool does_throw = own.OneIn(4);
+        const uint64_t spin = own.Below(20'000);
+        try {
+          const absl::Status status = pool.RunBlocking([&] {
+            test::Spin(spin);
+            ++ran;
+            if (does_throw) throw std::runtime_error("out");
+          });
+          if (absl::IsResourceExhausted(status)) {
+            ++refused;
+          } else if (!status.ok()) {
+            ++taken_back;
+          }
+        } catch (const std::runtime_error&) {
+          ++threw;
+        }
+        if (own.OneIn(4)) Yield();
+      }
+    });
+  }
+  EXPECT_OK(callers.Wait());
+  AwaitTrue([&] { return pool.Statistics().active == 0 && pool.Statistics().threads <= 2; });
+  const PlatformPoolStatistics now = pool.Statistics();
+  EXPECT_EQ(now.queued, 0);
+  EXPECT_LE(now.threads_peak, 4);
+  EXPECT_EQ(now.completed, ran);
+  EXPECT_EQ(now.rejected, refused);
+  EXPECT_LE(now.taken_back, taken_back);
+  const auto calls = static_cast<uint64_t>(32 * test::Rounds(40));
+  EXPECT_EQ(now.completed + now.rejected + taken_back, calls);
+}
+
 // --- The end.
 
 BOBBIN_TEST(PlatformPoolTest, ShutdownRunsWhatIsQueuedAndRefusesNewTasks) {

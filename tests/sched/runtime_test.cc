@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,9 +18,13 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/event.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/thread.h>
 #include <bobbin/core/mutex.h>
+#include <bobbin/core/role.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
@@ -216,6 +223,24 @@ TEST(RuntimeTest, AThreadSpawnedByACarrierInALongRunIsStartedElsewhere) {
   EXPECT_OK(hog.Join());
 }
 
+// The same for what comes from outside, dealt out in turn: half of it to the carrier in a long run.
+TEST(RuntimeTest, AThreadGivenToACarrierInALongRunIsStartedElsewhere) {
+  Runtime runtime({.carriers = 2});
+  std::atomic<bool> is_hogged{false};
+  std::atomic<bool> is_over{false};
+  VirtualThread hog = runtime.Spawn([&] {
+    is_hogged.store(true);
+    while (!is_over.load()) {
+    }
+  });
+  while (!is_hogged.load()) std::this_thread::yield();
+  for (int round = 0; round < 4; ++round) {
+    EXPECT_OK(runtime.Spawn({.placement = Placement::kSpread}, [] {}).Join());
+  }
+  is_over.store(true);
+  EXPECT_OK(hog.Join());
+}
+
 // A carrier whose runs were short guesses that new threads are no work, and must find out.
 TEST(RuntimeTest, LongRunsAreSpreadAlthoughAllBeforeWereShort) {
   Runtime runtime({.carriers = 2});
@@ -356,6 +381,59 @@ TEST(RuntimeTest, WhereGuardsAreScarceAllThreadsUpToTheLimitGetAStack) {
   while (begun.load() != 3900) std::this_thread::yield();
   release.Set();
   for (VirtualThread& thread : threads) ASSERT_OK(thread.Join());
+}
+
+std::atomic<int> signals_seen{0};
+std::atomic<int> signals_on_carriers{0};
+
+// A signal of the process finds a foreign thread: a handler that was not written for small stacks
+// is never run on one, and no system call of a carrier is cut short by it.
+TEST(RuntimeTest, SignalsOfTheProcessAreHandledByForeignThreads) {
+  struct sigaction action {};
+  struct sigaction before[2];
+  action.sa_handler = [](int) {
+    ++signals_seen;
+    const internal::Thread* const thread = internal::CurrentOrNull();
+    const bool is_foreign = thread == nullptr || thread->role() == Role::kForeign;
+    if (!is_foreign) ++signals_on_carriers;
+  };
+  action.sa_flags = SA_RESTART;
+  ASSERT_EQ(sigaction(SIGTERM, &action, &before[0]), 0);
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before[1]), 0);
+  {
+    Runtime runtime({.carriers = 2});
+    std::atomic<bool> is_over{false};
+    VirtualThread main = runtime.Spawn([&] {
+      TaskGroup group({.placement = Placement::kSpread});
+      for (int i = 0; i < 8; ++i) {
+        group.Spawn([&]() -> absl::Status {
+          while (!is_over.load()) {
+            Yield();
+            BOBBIN_RETURN_IF_ERROR(RunBlocking([] {}));
+            BOBBIN_RETURN_IF_ERROR(SleepFor(std::chrono::microseconds(10)));
+          }
+          return absl::OkStatus();
+        });
+      }
+      return group.Wait();
+    });
+    // This thread would be the first choice: it may not take them, so that all others are asked.
+    sigset_t all;
+    sigset_t mask;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    for (int i = 0; i < 1000; ++i) {
+      kill(getpid(), i % 2 == 0 ? SIGTERM : SIGUSR1);
+      if (i % 50 == 0) std::this_thread::yield();
+    }
+    pthread_sigmask(SIG_SETMASK, &mask, nullptr);  // Now it takes them.
+    test::AwaitTrue([] { return signals_seen > 0; });
+    is_over.store(true);
+    EXPECT_OK(main.Join());
+  }
+  EXPECT_EQ(signals_on_carriers, 0);
+  ASSERT_EQ(sigaction(SIGTERM, &before[0], nullptr), 0);
+  ASSERT_EQ(sigaction(SIGUSR1, &before[1], nullptr), 0);
 }
 
 TEST(RuntimeDeathTest, ShuttingDownFromInsideAborts) {

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -109,6 +111,66 @@ TEST(WatchdogTest, AThreadThatBlocksInTheKernelIsReportedOnce) {
   EXPECT_EQ(reports[0].thread_name, "sleeper");
   EXPECT_THAT(reports[0].stack, testing::HasSubstr("BlockUntilCounted"));
   EXPECT_EQ(watched.runtime.Statistics().blocking_holds, 1);
+}
+
+// Nothing else runs then: each is reported, with what it is in.
+TEST(WatchdogTest, WhereEveryCarrierIsBlockedEachIsReported) {
+  constexpr int kCarriers = 3;
+  Watched watched(kCarriers);
+  std::atomic<int> inside{0};
+  std::vector<VirtualThread> hogs;
+  for (int i = 0; i < kCarriers; ++i) {
+    hogs.push_back(watched.runtime.Spawn({.name = "hog", .placement = Placement::kSpread}, [&] {
+      inside.fetch_add(1);
+      while (inside.load() < kCarriers) usleep(1000);
+      BlockUntilCounted(watched.runtime, kCarriers);
+    }));
+  }
+  for (VirtualThread& hog : hogs) EXPECT_OK(hog.Join());
+  EXPECT_OK(watched.runtime.Shutdown());
+  std::set<int> carriers;
+  for (const CarrierHold& hold : watched.reports.Take()) {
+    EXPECT_EQ(hold.kind, CarrierHold::Kind::kBlocks);
+    EXPECT_EQ(hold.thread_name, "hog");
+    EXPECT_THAT(hold.stack, testing::ContainsRegex("BlockUntilCounted|usleep|nanosleep"));
+    carriers.insert(hold.carrier);
+  }
+  EXPECT_EQ(carriers.size(), size_t{kCarriers});
+}
+
+[[gnu::noinline]] void LockTheSystemsMutexUntilCounted(const Runtime& runtime,
+                                                       std::timed_mutex& mutex) {
+  while (HoldsOf(runtime) < 1) {
+    if (mutex.try_lock_for(milliseconds(100))) mutex.unlock();
+  }
+}
+
+// A thread that waits with an OS mutex locked stops the next one of its carrier that locks it, and
+// with it the carrier: the one that stands in the way of all others is named.
+TEST(WatchdogTest, WhoBlocksAtAnOsMutexThatAParkedThreadHoldsIsReported) {
+  if (kChecksDebug && !kUnderSanitizer) GTEST_SKIP() << "there, the wait itself aborts";
+  if (kUnderThreadSanitizer) GTEST_SKIP() << "it delivers no signal to whoever waits for a mutex";
+  Watched watched(1);
+  std::timed_mutex mutex;
+  Event go;
+  ThreadProbe probe;
+  VirtualThread careless = watched.runtime.Spawn({.name = "careless"}, [&] {
+    const std::lock_guard hold(mutex);
+    probe.Attach();
+    return go.Wait();
+  });
+  probe.AwaitParked();
+  VirtualThread victim = watched.runtime.Spawn(
+      {.name = "victim"}, [&] { LockTheSystemsMutexUntilCounted(watched.runtime, mutex); });
+  EXPECT_OK(victim.Join());
+  go.Set();
+  EXPECT_OK(careless.Join());
+  EXPECT_OK(watched.runtime.Shutdown());
+  const std::vector<CarrierHold> reports = watched.reports.Take();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].kind, CarrierHold::Kind::kBlocks);
+  EXPECT_EQ(reports[0].thread_name, "victim");
+  EXPECT_THAT(reports[0].stack, testing::HasSubstr("LockTheSystemsMutexUntilCounted"));
 }
 
 TEST(WatchdogTest, EachHoldIsCountedAndOnlySoManyAreReported) {
