@@ -315,6 +315,7 @@ TEST(FileTest, AppliesWhatFitsTheKind) {
   EXPECT_THAT(Apply(CheckFile, "core/src/a.cc", "std::mutex m; \n").size(), 3U);
   EXPECT_THAT(Apply(CheckFile, "docs/a.md", "std::mutex m; \n").size(), 2U);
   EXPECT_THAT(Apply(CheckFile, "LICENSE", "\n"), IsEmpty());
+  EXPECT_THAT(Apply(CheckFile, "tests/cron/data/a.tsv", "a\tb\n"), IsEmpty());
   EXPECT_THAT(Apply(CheckFile, "docs/a.png", std::string("\0 \n\n\n", 5)), IsEmpty());
 }
 

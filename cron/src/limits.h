@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits: the bounds of cron, each with its reason.
+
+#ifndef BOBBIN_CRON_SRC_LIMITS_H_
+#define BOBBIN_CRON_SRC_LIMITS_H_
+
+#include <cstddef>
+
+namespace bobbin::cron::internal {
+
+// Of a text from outside, in messages: they go to logs, and the text may be anything.
+inline constexpr size_t kTextBytesShown = 120;
+
+// More moments on a day than this are not listed one by one in a description.
+inline constexpr int kTimesListedMax = 4;
+
+// So many names are proposed in the place of a time zone that does not exist.
+inline constexpr size_t kNearNamesMax = 3;
+
+// The longest name of the database has some 30 bytes. For what is longer, none is proposed.
+inline constexpr size_t kZoneNameBytesMax = 64;
+
+}  // namespace bobbin::cron::internal
+
+#endif  // BOBBIN_CRON_SRC_LIMITS_H_

@@ -1,0 +1,15 @@
+// EXPECT: number_out_of_range.*day_of_month_from_1_to_31
+
+#include <bobbin/cron/expression.h>
+
+namespace bobbin::cron {
+
+inline Expression Wrong() {
+#ifdef BOBBIN_COMPILE_FAIL
+  return "0 0 0 32 * *"_cron;
+#else
+  return "0 0 0 31 * *"_cron;
+#endif
+}
+
+}  // namespace bobbin::cron
