@@ -15,7 +15,9 @@ if(WAY STREQUAL "installed")
   run(${configure} "-DCMAKE_PREFIX_PATH=${SCRATCH}/prefix")
   run("${CMAKE_COMMAND}" --build "${SCRATCH}/build")
   run("${SCRATCH}/build/consumer")
+  run("${SCRATCH}/build/due")
   run("${SCRATCH}/build/simulated")
+  run("${SCRATCH}/prefix/bin/bobbin-cron" check "0 0 9 * * *")
 else()
   # Whether every target is found from outside shows when the project is configured; compiling all
   # of bobbin once more would show nothing new.
