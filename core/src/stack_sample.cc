@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
@@ -15,6 +12,7 @@
 #include <bobbin/core/internal/futex.h>
 #include <bobbin/core/internal/stack_sample.h>
 #include <bobbin/core/internal/task.h>
+#include <bobbin/core/internal/thread_signal.h>
 #include <bobbin/core/internal/word_lock.h>
 
 namespace bobbin::internal {
@@ -36,10 +34,6 @@ struct Question {
 };
 constinit Question question;
 
-// Written by Install; read by handlers and askers.
-Atomic<int> sample_signal{0};
-struct sigaction previous_action;  // Written before the handler is installed.
-
 void Describe(const void* context, StackSample& sample) noexcept {
   const Thread* const thread = CurrentOrNull();
   sample = StackSample{};
@@ -56,54 +50,22 @@ void Describe(const void* context, StackSample& sample) noexcept {
   sample.backtrace = Backtrace::OfInterrupted(context);
 }
 
-void OnSignal(int signal, siginfo_t* info, void* context) noexcept {
-  const int error = errno;
-  const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
-  uint64_t asked = Word(self, kAsked);
-  // Pairs with the release in Take, and orders the writes below after it.
-  if (question.word.compare_exchange_strong(asked, Word(self, kAnswering))) {
-    Describe(context, question.sample);
-    question.word.store(Word(self, kAnswered));
-    question.answers.fetch_add(1);
-    FutexWakeOne(question.answers);
-  } else if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
-    previous_action.sa_sigaction(signal, info, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
-  }
-  errno = error;
-}
-
 }  // namespace
 
-void StackSample::Install(int signal) noexcept {
-  if (sample_signal.exchange(signal) == signal) return;
-  PrepareUnwinder();
-  struct sigaction action {};
-  action.sa_sigaction = &OnSignal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  struct sigaction before {};
-  sigaction(signal, nullptr, &before);
-  if ((before.sa_flags & SA_SIGINFO) == 0 || before.sa_sigaction != &OnSignal) {
-    previous_action = before;
-  }
-  BOBBIN_CHECK(sigaction(signal, &action, nullptr) == 0, "that signal cannot be handled");
-}
-
-void StackSample::AdmitHere() noexcept {
-  const int signal = sample_signal.load();
-  if (signal == 0) return;
-  sigset_t admitted;
-  sigemptyset(&admitted);
-  sigaddset(&admitted, signal);
-  pthread_sigmask(SIG_UNBLOCK, &admitted, nullptr);
+bool StackSample::Answer(const void* context) noexcept {
+  const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
+  uint64_t asked = Word(self, kAsked);
+  // Pairs with the store in Take, and orders the writes below after it.
+  if (!question.word.compare_exchange_strong(asked, Word(self, kAnswering))) return false;
+  Describe(context, question.sample);
+  question.word.store(Word(self, kAnswered));
+  question.answers.fetch_add(1);
+  FutexWakeOne(question.answers);
+  return true;
 }
 
 std::optional<StackSample> StackSample::Take(pid_t os_thread,
                                              std::chrono::nanoseconds patience) noexcept {
-  const int signal = sample_signal.load();
-  if (signal == 0) return std::nullopt;
   const int64_t deadline = Deadline::After(patience).nanoseconds();
   // A spin lock with an end to its patience: it is taken by a process that fails, too.
   Backoff backoff;
@@ -115,7 +77,7 @@ std::optional<StackSample> StackSample::Take(pid_t os_thread,
   std::optional<StackSample> sample;
   uint32_t answers = question.answers.load();
   question.word.store(Word(os_thread, kAsked));
-  bool is_asked = syscall(SYS_tgkill, getpid(), os_thread, signal) == 0;
+  bool is_asked = ThreadSignal::Send(os_thread);
   while (is_asked && question.word.load() != Word(os_thread, kAnswered)) {
     if (FutexWait(question.answers, answers, deadline)) {
       answers = question.answers.load();

@@ -33,6 +33,13 @@ inline constexpr size_t kAcceptedResume = 64;
 // How long an acceptor lets pass after the process ran out of descriptors or memory. Not tuned.
 inline constexpr std::chrono::milliseconds kAcceptPause{10};
 
+// How much of a file one system call reads or writes: a thread that is to stop waits for so much at
+// most. A disk takes a few milliseconds. Not tuned.
+inline constexpr size_t kFilePieceBytes = size_t{1} << 20;
+
+// Parts of a file's read or write in one system call; the kernel takes up to 1024.
+inline constexpr size_t kFileVectorsMax = 64;
+
 }  // namespace bobbin::io::internal
 
 #endif  // BOBBIN_IO_SRC_LIMITS_H_

@@ -10,7 +10,7 @@
 #include <bobbin/core/clock.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/stack_overflow.h>
-#include <bobbin/core/internal/stack_sample.h>
+#include <bobbin/core/internal/thread_signal.h>
 
 #include "sched/src/dump_part.h"
 #include "sched/src/runtime_core.h"
@@ -42,7 +42,7 @@ void Carrier::Run() noexcept {
   if (!runtime_.CarrierStarted(poller_->Start())) return;
   Bind();
   const SignalStack signal_stack;
-  StackSample::AdmitHere();
+  ThreadSignal::AdmitHere();
   os_thread_.store(gettid());
   while (!MayEnd()) Turn();
   EndDumps();

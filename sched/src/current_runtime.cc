@@ -28,7 +28,7 @@ Runtime& CurrentRuntime() {
   return *runtime;
 }
 
-PlatformPool& DefaultPool(Runtime& runtime) { return runtime.core().DefaultPool(); }
+PlatformPool& PoolOf(Runtime& runtime, BlockingLane lane) { return runtime.core().PoolOf(lane); }
 
 Poller* CurrentPoller() noexcept {
   Thread& thread = Current();

@@ -8,6 +8,8 @@
 #ifndef BOBBIN_SCHED_SRC_CURRENT_RUNTIME_H_
 #define BOBBIN_SCHED_SRC_CURRENT_RUNTIME_H_
 
+#include <bobbin/sched/internal/blocking_call.h>
+
 namespace bobbin {
 
 class PlatformPool;
@@ -21,8 +23,8 @@ class Carrier;
 Runtime* CurrentRuntimeOrNull() noexcept;
 // The calling thread's carrier; null on threads that are on none.
 Carrier* CurrentCarrier() noexcept;
-// For RunBlocking without a pool. Made at its first use.
-PlatformPool& DefaultPool(Runtime& runtime);
+// The runtime's own pool for such calls. Made at its first use.
+PlatformPool& PoolOf(Runtime& runtime, BlockingLane lane);
 
 }  // namespace internal
 

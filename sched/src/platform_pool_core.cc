@@ -13,7 +13,7 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/os_thread.h>
-#include <bobbin/core/internal/stack_sample.h>
+#include <bobbin/core/internal/thread_signal.h>
 #include <bobbin/core/internal/task.h>
 #include <bobbin/core/local.h>
 #include <bobbin/core/role.h>
@@ -254,7 +254,7 @@ bool PlatformPoolCore::GiveUpThread(PoolThread& thread, uint64_t number) noexcep
 
 void PlatformPoolCore::Serve(PoolThread& self) noexcept {
   static_cast<OsThread&>(Current()).Describe(Role::kPlatform, self.name, runtime_);
-  StackSample::AdmitHere();
+  ThreadSignal::AdmitHere();
   *own_pool = this;
   while (PoolTask* const task = NextTask(self)) {
     task->Run();

@@ -8,12 +8,12 @@
 
 namespace bobbin::internal {
 
-PlatformPool* DefaultPoolUnlessMayBlock() {
+PlatformPool* PoolUnlessMayBlock(BlockingLane lane) {
   const Role role = CurrentRole();
   if (role == Role::kPlatform || role == Role::kForeign) return nullptr;
   Runtime* const runtime = CurrentRuntimeOrNull();
   BOBBIN_CHECK(runtime != nullptr, "a carrier without a runtime");
-  return &DefaultPool(*runtime);
+  return &PoolOf(*runtime, lane);
 }
 
 }  // namespace bobbin::internal

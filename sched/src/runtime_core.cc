@@ -3,6 +3,7 @@
 #include "sched/src/runtime_core.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "fmt/format.h"
@@ -11,7 +12,7 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/stack_overflow.h>
-#include <bobbin/core/internal/stack_sample.h>
+#include <bobbin/core/internal/thread_signal.h>
 #include <bobbin/core/status.h>
 
 #include "sched/src/current_runtime.h"
@@ -51,7 +52,7 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       live_max_(std::min(LiveMax(options_, stacks_, carrier_count_), tasks_.tasks_max())),
       monitor_(*this, options_.watchdog, options_.deadlock) {
   InstallStackOverflowReport();
-  if (options_.stack_signal != 0) StackSample::Install(options_.stack_signal);
+  if (options_.thread_signal != 0) ThreadSignal::Install(options_.thread_signal);
   SetDumpHook(&DumpForFailedCheck);
   if (live_max_ < kTasksMin) {
     live_limit_ = std::make_unique<Semaphore>(static_cast<int64_t>(live_max_));
@@ -261,7 +262,9 @@ absl::Status RuntimeCore::Shutdown() {
   is_stopped_.store(true);
   {
     const MutexLock pool_lock(pool_mutex_);
-    if (default_pool_ != nullptr) result.Update(default_pool_->Shutdown());
+    for (const auto& pool : pools_) {
+      if (pool != nullptr) result.Update(pool->Shutdown());
+    }
   }
   monitor_.Stop();
 
@@ -371,7 +374,12 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
   if (stacks_.is_exhausted()) sum.without_stack = Left(sum.live(), stacks_.carved());
   sum.stacks = stacks_.carved();
   sum.stack_bytes = stacks_.stack_bytes();
-  if (const PlatformPool* const pool = pool_.load()) sum.blocking = pool->Statistics();
+  const auto statistics_of = [this](BlockingLane lane) {
+    const PlatformPool* const pool = known_pools_[static_cast<size_t>(lane)].load();
+    return pool != nullptr ? pool->Statistics() : PlatformPoolStatistics{};
+  };
+  sum.blocking = statistics_of(BlockingLane::kGeneral);
+  sum.syncing = statistics_of(BlockingLane::kSync);
   return sum;
 }
 
@@ -382,13 +390,16 @@ StackUsage RuntimeCore::MeasureStacks() {
           .deepest_bytes = usage.deepest_bytes};
 }
 
-PlatformPool& RuntimeCore::DefaultPool() {
+PlatformPool& RuntimeCore::PoolOf(BlockingLane lane) {
+  constexpr std::array<const char*, kBlockingLanes> kNames = {"blocking", "sync"};
+  const auto index = static_cast<size_t>(lane);
   const MutexLock lock(pool_mutex_);
-  if (default_pool_ == nullptr) {
-    default_pool_ = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "blocking"});
-    pool_.store(default_pool_.get());
+  std::unique_ptr<PlatformPool>& pool = pools_[index];
+  if (pool == nullptr) {
+    pool = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = kNames[index]});
+    known_pools_[index].store(pool.get());
   }
-  return *default_pool_;
+  return *pool;
 }
 
 }  // namespace bobbin::internal

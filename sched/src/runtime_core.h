@@ -24,6 +24,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,7 @@
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/wait_group.h>
+#include <bobbin/sched/internal/blocking_call.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
 
@@ -98,7 +100,7 @@ class RuntimeCore {
   size_t live_max() const noexcept { return live_max_; }
   RuntimeStatistics Statistics() noexcept;
   StackUsage MeasureStacks();
-  PlatformPool& DefaultPool();
+  PlatformPool& PoolOf(BlockingLane lane);
 
   // --- Carriers.
 
@@ -158,9 +160,9 @@ class RuntimeCore {
   bool has_abandoned_carriers_ = false;
 
   Mutex pool_mutex_;
-  std::unique_ptr<PlatformPool> default_pool_ ABSL_GUARDED_BY(pool_mutex_);
-  // The same, once it exists: for Statistics, which must not wait.
-  Atomic<const PlatformPool*> pool_{nullptr};
+  std::array<std::unique_ptr<PlatformPool>, kBlockingLanes> pools_ ABSL_GUARDED_BY(pool_mutex_);
+  // The same, once they exist: for Statistics, which must not wait.
+  std::array<Atomic<const PlatformPool*>, kBlockingLanes> known_pools_{};
 };
 
 }  // namespace bobbin::internal

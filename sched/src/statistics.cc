@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <chrono>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,17 @@ namespace bobbin {
 namespace {
 double Milliseconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+void AddPool(std::string_view name, const PlatformPoolStatistics& pool, std::string& text) {
+  if (pool.threads_peak == 0) return;
+  text += fmt::format(
+      "{}: {} threads, {} active, {} queued, {} completed, {} rejected\n"
+      "  queued for {:.3f} ms in all, {:.3f} ms at most; ran for {:.3f} ms in all, {:.3f} ms at "
+      "most\n",
+      name, pool.threads, pool.active, pool.queued, pool.completed, pool.rejected,
+      Milliseconds(pool.wait_total), Milliseconds(pool.wait_max), Milliseconds(pool.run_total),
+      Milliseconds(pool.run_max));
 }
 }  // namespace
 
@@ -34,15 +47,8 @@ std::string RuntimeStatistics::Text() const {
         poller.early_submits, poller.deferred, poller.overflows, poller.memory_pauses,
         poller.accept_pauses, poller.small_queues);
   }
-  if (blocking.threads_peak != 0) {
-    text += fmt::format(
-        "blocking: {} threads, {} active, {} queued, {} completed, {} rejected\n"
-        "  queued for {:.3f} ms in all, {:.3f} ms at most; ran for {:.3f} ms in all, {:.3f} ms at "
-        "most\n",
-        blocking.threads, blocking.active, blocking.queued, blocking.completed, blocking.rejected,
-        Milliseconds(blocking.wait_total), Milliseconds(blocking.wait_max),
-        Milliseconds(blocking.run_total), Milliseconds(blocking.run_max));
-  }
+  AddPool("blocking", blocking, text);
+  AddPool("sync", syncing, text);
   return text;
 }
 

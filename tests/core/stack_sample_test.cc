@@ -14,6 +14,7 @@
 
 #include <bobbin/core/event.h>
 #include <bobbin/core/internal/stack_sample.h>
+#include <bobbin/core/internal/thread_signal.h>
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/runtime.h>
 
@@ -31,6 +32,7 @@ namespace bobbin::test {
 namespace {
 
 using internal::StackSample;
+using internal::ThreadSignal;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -41,12 +43,12 @@ std::vector<std::string> NamesOf(const internal::Backtrace& backtrace) {
 }
 
 TEST(StackSampleTest, AnOsThreadAnswersWithWhatItRuns) {
-  StackSample::Install(SIGURG);
+  ThreadSignal::Install(SIGURG);
   std::atomic<pid_t> id{0};
   std::atomic<bool> is_over{false};
   OsThreads threads;
   threads.Start([&] {
-    StackSample::AdmitHere();
+    ThreadSignal::AdmitHere();
     id = gettid();
     ComputeUntil(is_over);
   });
@@ -88,7 +90,7 @@ TEST(StackSampleTest, AVirtualThreadThatRunsIsNamed) {
 }
 
 TEST(StackSampleTest, WhoDoesNotAnswerCostsThePatienceAndNoMore) {
-  StackSample::Install(SIGURG);
+  ThreadSignal::Install(SIGURG);
   std::atomic<pid_t> id{0};
   std::atomic<bool> is_over{false};
   OsThreads threads;
@@ -99,7 +101,7 @@ TEST(StackSampleTest, WhoDoesNotAnswerCostsThePatienceAndNoMore) {
     id = gettid();
     ComputeUntil(is_over);
     // Lets in what has come too late: it finds no question.
-    StackSample::AdmitHere();
+    ThreadSignal::AdmitHere();
   });
   while (id == 0) static_cast<void>(usleep(1));
   EXPECT_FALSE(StackSample::Take(id, milliseconds(20)).has_value());
@@ -112,14 +114,14 @@ TEST(StackSampleTest, WhoDoesNotAnswerCostsThePatienceAndNoMore) {
 
 // Askers that meet, and give up at any instant.
 TEST(StackSampleTest, AnswersAndGivingUpRace) {
-  StackSample::Install(SIGURG);
+  ThreadSignal::Install(SIGURG);
   constexpr int kAsked = 2;
   std::atomic<pid_t> ids[kAsked] = {};
   std::atomic<bool> is_over{false};
   OsThreads asked;
   for (std::atomic<pid_t>& id : ids) {
     asked.Start([&] {
-      StackSample::AdmitHere();
+      ThreadSignal::AdmitHere();
       id = gettid();
       ComputeUntil(is_over);
     });
@@ -149,12 +151,12 @@ TEST(StackSampleTest, SignalsThatAreNotOursGoToTheHandlerBefore) {
   struct sigaction action {};
   action.sa_handler = [](int) { ++signals_before; };
   ASSERT_EQ(sigaction(SIGUSR2, &action, nullptr), 0);
-  StackSample::Install(SIGUSR2);
+  ThreadSignal::Install(SIGUSR2);
   ASSERT_EQ(raise(SIGUSR2), 0);
   EXPECT_EQ(signals_before, 1);
   EXPECT_TRUE(StackSample::Take(gettid(), seconds(10)).has_value());
   EXPECT_EQ(signals_before, 1);
-  StackSample::Install(SIGURG);
+  ThreadSignal::Install(SIGURG);
 }
 
 }  // namespace

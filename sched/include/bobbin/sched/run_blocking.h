@@ -28,14 +28,9 @@
 
 namespace bobbin {
 
-namespace internal {
-// The default pool of the calling thread's runtime; null on a thread that may block by itself.
-PlatformPool* DefaultPoolUnlessMayBlock();
-}  // namespace internal
-
 template <typename F>
 internal::BlockingResult<F> RunBlocking(F&& body) {
-  if (PlatformPool* const pool = internal::DefaultPoolUnlessMayBlock()) {
+  if (PlatformPool* const pool = internal::PoolUnlessMayBlock(internal::BlockingLane::kGeneral)) {
     return pool->RunBlocking(std::forward<F>(body));
   }
   BOBBIN_RETURN_IF_ERROR(CheckStop());

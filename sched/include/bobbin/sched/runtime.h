@@ -67,9 +67,10 @@ struct RuntimeOptions {
   DeadlockOptions deadlock = {};
   // Ties carrier i to the i-th CPU of the affinity mask.
   bool pins_carriers = false;
-  // How a carrier is asked what it is running, for dumps: the process handles this signal from the
-  // first runtime on. One that is ignored where nobody handles it is safe to send. 0: nobody asks.
-  int stack_signal = SIGURG;
+  // How an OS thread is asked what it is running, for dumps, and got out of a call to a file that
+  // was given up: the process handles this signal from the first runtime on. One that is ignored
+  // where nobody handles it is safe to send. 0: nobody asks, and such calls end by themselves.
+  int thread_signal = SIGURG;
   // Guard pages by mprotect, as on kernels before 6.13. For tests and comparisons.
   bool forces_mprotect_guards = false;
 };

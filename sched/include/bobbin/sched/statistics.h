@@ -73,8 +73,10 @@ struct RuntimeStatistics {
   uint64_t without_stack = 0;  // Fresh threads that wait for one, because the system gives no more.
   size_t stack_bytes = 0;
 
-  // Of the pool that the free function RunBlocking uses. Pools of your own have their own.
+  // Of the runtime's own pools: the one that the free function RunBlocking and the files use, and
+  // the one where files are synced. Pools of your own have their own.
   PlatformPoolStatistics blocking;
+  PlatformPoolStatistics syncing;
 
   // For people; a handful of lines.
   std::string Text() const;

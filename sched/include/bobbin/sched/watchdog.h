@@ -16,7 +16,7 @@
 //                 for virtual threads of this runtime.
 //   Cost          nothing on a carrier. A look every 10 ms while carriers are awake, two system
 //                 calls for each that has not moved since the last one. A report asks the OS thread
-//                 for its stack by a signal (RuntimeOptions::stack_signal; with 0 there are no
+//                 for its stack by a signal (RuntimeOptions::thread_signal; with 0 there are no
 //                 stacks); a call of the kind that signals interrupt for good (poll, nanosleep)
 //                 then returns EINTR, as it must be ready to at any time.
 //

@@ -2,9 +2,7 @@
 //
 // StackSample: what an OS thread - a carrier, as a rule - is running right now, and its stack.
 //
-// It is asked by a signal, and answers in the handler. The signal is one that is ignored where
-// nobody handles it (SIGURG, unless told otherwise), and a handler that was there before is called
-// for signals that are not ours. An OS thread answers only if it lets the signal in: carriers do.
+// It is asked by a signal (thread_signal.h), and answers in the handler, if it lets the signal in.
 //
 // States of the one question there can be at a time, a word of the OS thread's number and
 //
@@ -53,14 +51,13 @@ struct StackSample {
   std::array<char, kNameBytes> name = {};  // The same; perhaps cut.
   Backtrace backtrace;
 
-  // Installs the handler, for the process. Another signal than before moves it.
-  static void Install(int signal) noexcept;
-  // Lets the signal in on the calling OS thread.
-  static void AdmitHere() noexcept;
-
   // What OS thread `os_thread` of this process is running; nothing if it did not answer in time.
   static std::optional<StackSample> Take(pid_t os_thread,
                                          std::chrono::nanoseconds patience) noexcept;
+
+  // For the signal's handler: answers, if the calling OS thread is asked; `context` is what the
+  // handler was given. Whether it was asked.
+  static bool Answer(const void* context) noexcept;
 };
 
 }  // namespace bobbin::internal

@@ -10,6 +10,7 @@
 #ifndef BOBBIN_SCHED_INTERNAL_BLOCKING_CALL_H_
 #define BOBBIN_SCHED_INTERNAL_BLOCKING_CALL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -17,6 +18,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
+namespace bobbin {
+class PlatformPool;
+}
 
 namespace bobbin::internal {
 
@@ -41,6 +46,17 @@ struct BlockingCall {
 
 // Queues `call` and waits until it has run; OK when it has.
 absl::Status RunAndWait(PlatformPoolCore& pool, const BlockingCall& call) noexcept;
+
+// A runtime's own pools, so that calls that take long do not hold up those that do not.
+enum class BlockingLane : uint8_t {
+  kGeneral,  // Named "blocking".
+  kSync,     // Named "sync": what waits until a disk has written.
+};
+inline constexpr size_t kBlockingLanes = 2;
+
+// The calling thread's runtime's pool, made at its first use; null on a thread that may block by
+// itself.
+PlatformPool* PoolUnlessMayBlock(BlockingLane lane);
 
 // What a body that returns T gives its caller.
 template <typename T>
