@@ -148,9 +148,9 @@ BOBBIN_NO_SANITIZE_THREAD bool InterruptibleCall::LeaveInterrupted(void* context
       at >= reinterpret_cast<uintptr_t>(bobbin_interruptible_call_end)) {
     return false;
   }
-  // A plain load: the thread whose call it is has been stopped here, and sees what was set before
-  // the signal was sent.
-  if (*reinterpret_cast<const volatile uint32_t*>(registers[REG_RBX]) == 0) return false;
+  // relaxed: it was set before the signal was sent. Not by Atomic, whose functions are watched.
+  const auto* const word = reinterpret_cast<const uint32_t*>(registers[REG_RBX]);
+  if (__atomic_load_n(word, __ATOMIC_RELAXED) == 0) return false;
   registers[REG_RIP] = static_cast<greg_t>(
       reinterpret_cast<uintptr_t>(bobbin_interruptible_call_out));
   return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The samples of a simulation: in the place of stack_sample.cc and thread_signal.cc. A simulated OS thread that does not
-// run cannot be asked, and nobody sends it a signal.
+// The samples of a simulation: in the place of stack_sample.cc and thread_signal.cc. A simulated OS
+// thread that does not run cannot be asked, and nobody sends it a signal.
 
 #include <bobbin/core/internal/stack_sample.h>
 #include <bobbin/core/internal/thread_signal.h>

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -25,12 +26,6 @@ using internal::FileOperation;
 using internal::InterruptibleCall;
 using internal::OpenFile;
 using internal::Result;
-
-namespace internal {
-
-void ReleaseFile::operator()(OpenFile* file) const noexcept { delete file; }
-
-}  // namespace internal
 
 namespace {
 
@@ -68,6 +63,12 @@ int FlagsOf(const OpenOptions& options) {
 
 }  // namespace
 
+File::File() = default;
+File::File(File&& other) noexcept = default;
+File& File::operator=(File&& other) noexcept = default;
+File::~File() = default;
+File::File(std::unique_ptr<OpenFile> file) : file_(std::move(file)) {}
+
 absl::StatusOr<File> File::Open(std::string_view path, const OpenOptions& options) {
   const FileOperation operation{.verb = "open", .path = path};
   BOBBIN_ASSIGN_OR_RETURN(const std::string name, internal::CheckedPath(operation));
@@ -98,7 +99,7 @@ absl::StatusOr<File> File::OpenTemporary(std::string_view directory) {
 
 File File::Adopt(int fd, std::string_view path) {
   BOBBIN_CHECK(::fcntl(fd, F_GETFD) >= 0, "File::Adopt wants an open descriptor");
-  return File(std::make_unique<OpenFile>(FileDescriptor(fd), path).release());
+  return File(std::make_unique<OpenFile>(FileDescriptor(fd), path));
 }
 
 OpenFile& File::file() const {

@@ -2,7 +2,7 @@
 
 #include "io/src/file_stat.h"
 
-#include <chrono>
+#include "absl/time/time.h"
 
 namespace bobbin::io::internal {
 
@@ -28,9 +28,7 @@ FileKind FromMode(uint32_t mode) {
 
 FileStat FromStatx(const struct statx& found) {
   const auto time = [](const statx_timestamp& stamp) {
-    return std::chrono::system_clock::time_point(
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            std::chrono::seconds(stamp.tv_sec) + std::chrono::nanoseconds(stamp.tv_nsec)));
+    return absl::FromUnixSeconds(stamp.tv_sec) + absl::Nanoseconds(stamp.tv_nsec);
   };
   return {.kind = FromMode(found.stx_mode),
           .size = found.stx_size,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileStat, from what the kernel tells.
+// File stat: FileStat, from what the kernel tells.
 //
 //   Called from   any thread.
 //   Suspends      never.

@@ -266,7 +266,8 @@ BOBBIN_TEST(FileTest, StatTellsWhatItIs) {
   struct stat expected {};
   ASSERT_EQ(::stat(file->path().c_str(), &expected), 0);
   EXPECT_EQ(stat->inode, expected.st_ino);
-  EXPECT_EQ(std::chrono::system_clock::to_time_t(stat->modified), expected.st_mtim.tv_sec);
+  EXPECT_EQ(absl::ToTimespec(stat->modified).tv_sec, expected.st_mtim.tv_sec);
+  EXPECT_EQ(absl::ToTimespec(stat->modified).tv_nsec, expected.st_mtim.tv_nsec);
   EXPECT_OK(file->Resize(2));
   EXPECT_EQ(file->Stat()->size, 2);
 }

@@ -33,7 +33,6 @@
 #ifndef BOBBIN_IO_FILE_H_
 #define BOBBIN_IO_FILE_H_
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,14 +42,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace bobbin::io {
 
 namespace internal {
 class OpenFile;
-struct ReleaseFile {
-  void operator()(OpenFile* file) const noexcept;
-};
 }  // namespace internal
 
 enum class FileAccess : uint8_t {
@@ -86,8 +83,8 @@ struct FileStat {
   // Which file of the machine it is.
   uint64_t device = 0;
   uint64_t inode = 0;
-  std::chrono::system_clock::time_point modified;  // Its contents...
-  std::chrono::system_clock::time_point changed;   // ...or what else is known of it.
+  absl::Time modified;  // Its contents...
+  absl::Time changed;   // ...or what else is known of it.
 };
 
 // What is on the disk when Sync returns.
@@ -103,7 +100,10 @@ class File {
   static constexpr size_t kInlineBytesMax = 64 << 10;
 
   // Holds nothing; to be assigned to.
-  File() = default;
+  File();
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
 
   static absl::StatusOr<File> Open(std::string_view path, const OpenOptions& options = {});
   // A new file without a name, to read and write, in `directory`; it goes when it is closed.
@@ -137,10 +137,10 @@ class File {
   explicit operator bool() const { return file_ != nullptr; }
 
  private:
-  explicit File(internal::OpenFile* file) : file_(file) {}
+  explicit File(std::unique_ptr<internal::OpenFile> file);
   internal::OpenFile& file() const;
 
-  std::unique_ptr<internal::OpenFile, internal::ReleaseFile> file_;
+  std::unique_ptr<internal::OpenFile> file_;
 };
 
 }  // namespace bobbin::io

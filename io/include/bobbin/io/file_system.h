@@ -62,8 +62,9 @@ absl::Status CopyFile(std::string_view from, std::string_view to,
                       Existing existing = Existing::kReplaced);
 // The whole of it. OUT_OF_RANGE if it is longer than `bytes_max`.
 absl::StatusOr<std::string> ReadFile(std::string_view path, size_t bytes_max = 64 << 20);
-// Puts `bytes` in the place of what the file held, in one step, and on the disk: whoever looks, also
-// after a crash, finds the old contents or the new. A file that was there keeps its permissions.
+// Puts `bytes` in the place of what the file held, in one step, and on the disk: whoever looks,
+// also after a crash, finds the old contents or the new. A file that was there keeps its
+// permissions.
 absl::Status ReplaceFile(std::string_view path, std::span<const std::byte> bytes,
                          uint32_t permissions = 0644);
 absl::Status ReplaceFile(std::string_view path, std::string_view text,
