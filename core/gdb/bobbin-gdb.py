@@ -105,7 +105,8 @@ class VirtualThread:
         return self.phase not in (IDLE, FRESH, DONE)
 
     def is_on_stack(self, pointer):
-        if not self.has_begun():
+        # A migrating one that is ready belongs to no carrier.
+        if not self.has_begun() or self.dispatcher == 0:
             return False
         pool = number(self.dispatcher + self.view.dispatcher_stack_pool)
         size = number(pool + self.view.stack_pool_stack_bytes)

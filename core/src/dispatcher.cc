@@ -36,8 +36,11 @@ uint8_t NextCarrierTag() noexcept {
 }  // namespace
 
 Dispatcher::Dispatcher(TaskPool& tasks, StackPool& stacks) noexcept
-    : stacks_(stacks), tasks_(tasks), home_(Role::kCarrier, this) {
-  home_.carrier_tag_ = NextCarrierTag();
+    : stacks_(stacks),
+      tasks_(tasks),
+      home_(Role::kCarrier, this),
+      migrants_place_(Role::kCarrier, this) {
+  home_.carrier_tag_.store(NextCarrierTag());
 }
 
 void Dispatcher::Bind() noexcept {
@@ -73,15 +76,26 @@ inline Thread& Dispatcher::PopReady() noexcept {
   return *thread;
 }
 
+inline Thread* Dispatcher::PopFirst() noexcept {
+  if (ready_first_ == nullptr) return nullptr;
+  if (__builtin_expect(ready_first_ != &migrants_place_, 1)) return &PopReady();
+  if (Thread* const migrant = PopMigrant()) return migrant;
+  return ready_first_ == nullptr ? nullptr : &PopReady();
+}
+
 BOBBIN_INLINE_INTO_CALLER inline Thread& Dispatcher::PickNext(bool may_reuse_stack) noexcept {
   if (__builtin_expect(inbox_.has_any(), 0)) DrainInbox();
   if (--budget_ < 0) return home_;
   const bool fresh_first = counters_.picks.add(1) % kFreshEvery == 0;
-  if (ready_first_ != nullptr && !fresh_first) return PopReady();
+  if (!fresh_first) {
+    if (Thread* const ready = PopFirst()) return *ready;
+  }
   if (may_reuse_stack || stacks_.Reserve()) {
     if (Task* const fresh = TakeFresh()) return *fresh;
   }
-  if (ready_first_ != nullptr) return PopReady();
+  if (fresh_first) {
+    if (Thread* const ready = PopFirst()) return *ready;
+  }
   counters_.vain_picks.add(1);
   return home_;
 }
@@ -89,7 +103,7 @@ BOBBIN_INLINE_INTO_CALLER inline Thread& Dispatcher::PickNext(bool may_reuse_sta
 inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
   // Pairs with the acquire in Thread::Cancel, whose message uses a link that an intake has used.
   task.dispatcher_.store(this, std::memory_order_release);
-  task.carrier_tag_ = home_.carrier_tag_;
+  task.carrier_tag_.store(home_.carrier_tag(), std::memory_order_relaxed);  // relaxed: an estimate.
   task.stack_ = stack;
   task.state_.Start();
   counters_.started.add(1);
@@ -145,6 +159,7 @@ void Dispatcher::Suspend(Thread& self) noexcept {
 
 void Dispatcher::Yield(Thread& self) noexcept {
   counters_.yields.add(1);
+  if (__builtin_expect(self.migrates(), 0)) return YieldMigrant(self);
   AppendReady(self);
   Thread& next = PickNext(false);
   if (&next != &self) SwitchFrom(self, next);
@@ -152,13 +167,69 @@ void Dispatcher::Yield(Thread& self) noexcept {
 
 uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
   budget_ = static_cast<int32_t>(budget);
-  Thread& next = PickNext(false);
-  if (&next != &home_) {
+  while (true) {
+    Thread& next = PickNext(false);
+    if (&next == &home_) break;
     counters_.is_running.set(1);
     SwitchFrom(home_, next);
     counters_.is_running.set(0);
+    if (__builtin_expect(yielded_ == nullptr, 1)) break;
+    Offer(*std::exchange(yielded_, nullptr));
   }
   return budget - static_cast<uint32_t>(budget_ < 0 ? 0 : budget_);
+}
+
+// --- Migrating threads; dispatcher.h says why this is right.
+
+void Dispatcher::Offer(Task& migrant) noexcept {
+  // relaxed: the queue brings it to whoever takes the thread; Own does the rest.
+  migrant.dispatcher_.store(nullptr, std::memory_order_relaxed);
+  QueueMigrants();
+  OfferMigrant(migrant);
+}
+
+void Dispatcher::Own(Task& migrant) noexcept {
+  // Pairs with the acquire in Thread::Cancel.
+  migrant.dispatcher_.store(this, std::memory_order_release);
+  // relaxed: an estimate.
+  migrant.carrier_tag_.store(home_.carrier_tag(), std::memory_order_relaxed);
+  migrant.RecheckCancel();
+}
+
+void Dispatcher::MakeMigrantReady(Thread& thread) noexcept {
+  TimerNode* const timer = thread.governing();
+  if (timer != nullptr && timer->place != TimerNode::Place::kUnarmed) DisarmTimer(*timer);
+  if (&thread == &Current()) {
+    AppendReady(thread);
+  } else {
+    Offer(static_cast<Task&>(thread));
+  }
+}
+
+void Dispatcher::YieldMigrant(Thread& self) noexcept {
+  yielded_ = static_cast<Task*>(&self);
+  SwitchFrom(self, home_);
+}
+
+Thread* Dispatcher::PopMigrant() noexcept {
+  if (migrants_due_ == 0) migrants_due_ = migrants();
+  Task* const migrant = TakeMigrant();
+  // Null: other carriers have taken them all.
+  migrants_due_ = migrant == nullptr ? 0 : migrants_due_ - 1;
+  if (migrants_due_ == 0) {
+    ready_first_ = migrants_place_.next_;
+    has_migrants_place_ = false;
+    if (migrants() != 0) QueueMigrants();
+  }
+  if (migrant != nullptr) Own(*migrant);
+  return migrant;
+}
+
+void Dispatcher::KeepMigrants() noexcept {
+  while (Task* const migrant = TakeMigrant()) {
+    Own(*migrant);
+    AppendReady(*migrant);
+  }
 }
 
 BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(Thread& self,
@@ -276,10 +347,18 @@ bool Dispatcher::DrainInbox() noexcept {
       return;
     }
     if ((reasons & Task::kWoken) != 0) {
+      if (Dispatcher* const carrier = task.dispatcher(); __builtin_expect(carrier != this, 0)) {
+        // It was here when it was cancelled, and waits elsewhere now.
+        carrier->PostReady(task);
+        return;
+      }
       counters_.posted.add(1);
       MakeReady(task);
     }
-    if ((reasons & Task::kCancelRequest) != 0) task.Interrupt(Wake::kCancelled);
+    // Else it has moved since, or has ended, and the block may be another thread's by now.
+    if ((reasons & Task::kCancelRequest) != 0 && task.WaitsOn(*this)) {
+      task.Interrupt(Wake::kCancelled);
+    }
   });
   return true;
 }

@@ -53,7 +53,7 @@ void Thread::Cancel() noexcept {
     return;
   }
   if (role_ != Role::kVirtual) return;
-  // Pairs with the release in Dispatcher::Begin.
+  // Pairs with the releases in Dispatcher::Begin and Dispatcher::Own.
   Dispatcher* const carrier = dispatcher_.load(std::memory_order_acquire);
   if (carrier == nullptr) return;
   if (carrier == Current().dispatcher()) {
@@ -61,6 +61,13 @@ void Thread::Cancel() noexcept {
   } else {
     carrier->PostCancel(static_cast<Task&>(*this));
   }
+}
+
+void Thread::RecheckCancel() noexcept {
+  CancelState state = CancelState::kNone;
+  // It changes nothing, but comes before or after the exchange in Cancel. Pairs with that. Where it
+  // fails, Cancel was first, or the first check has yet to come.
+  cancel_.compare_exchange_strong(state, CancelState::kNone, std::memory_order_acq_rel);
 }
 
 bool Thread::FirstCheckCancel() noexcept {

@@ -32,7 +32,7 @@
 //   The destructor asserts it: a record that is in flight must not end.
 //
 // No lock, no atomic: from start to last completion only one OS thread touches a record, that of
-// the ring; the virtual thread that waits runs there, too.
+// the ring; the virtual thread that waits belongs there, too.
 //
 //   Called from   as above.
 //   Suspends      ParkedOp::Run.

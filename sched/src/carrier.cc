@@ -33,7 +33,8 @@ Carrier::Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller
       budget_(kTurnSwitches),
       trim_period_end_(Now() + kTrimPeriodNanoseconds),
       wheel_(Now()),
-      fresh_(runtime.carrier_count() > 1) {
+      fresh_(runtime.carrier_count() > 1),
+      migrants_(runtime.carrier_count() > 1) {
   turn_time_ = Now();
 }
 
@@ -89,14 +90,17 @@ void Carrier::AdaptSharing(int64_t started, int64_t ended, uint32_t used) noexce
   share_from_ = static_cast<size_t>(std::max(worth, kShareFromMin));
 }
 
+bool Carrier::Age::HasPassed(const TaskDeque& deque, int64_t now) noexcept {
+  const int64_t oldest = deque.oldest();
+  if (oldest != std::exchange(oldest_, oldest)) since_ = now;
+  return now - since_ > kShareOldestNanoseconds;
+}
+
 void Carrier::ShareOldest() noexcept {
-  const int64_t oldest = fresh_.oldest();
-  if (oldest != oldest_) {
-    oldest_ = oldest;
-    oldest_since_ = turn_time_;
-  } else if (fresh_.size() >= kShareFromMin &&
-             turn_time_ - oldest_since_ > kShareOldestNanoseconds) {
-    ShareFresh();
+  const bool is_fresh_old = age_of_fresh_.HasPassed(fresh_, turn_time_);
+  const bool is_migrant_old = age_of_migrants_.HasPassed(migrants_, turn_time_);
+  if ((is_fresh_old && fresh_.size() >= kShareFromMin) || (is_migrant_old && migrants() != 0)) {
+    Share();
   }
 }
 
@@ -133,7 +137,7 @@ Deadline Carrier::NextWake() const noexcept {
   return AtNanoseconds(std::min(heap_.NextWake(), wheel_.NextWake()));
 }
 
-void Carrier::ShareFresh() noexcept {
+void Carrier::Share() noexcept {
   if (runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
 }
 
@@ -144,8 +148,24 @@ void Carrier::Give(Task& task) noexcept {
 
 Task* Carrier::TakeFresh() noexcept {
   Task* const task = ++fresh_picks_ % kOldestEvery == 0 ? fresh_.TakeOldest() : fresh_.TakeNewest();
-  if (task != nullptr && __builtin_expect(cancels_fresh_, 0)) task->Cancel();
+  if (task != nullptr && __builtin_expect(cancels_taken_, 0)) task->Cancel();
   return task;
+}
+
+void Carrier::OfferMigrant(Task& task) noexcept {
+  // Those that must go on here hold it up as well.
+  const size_t others = has_ready_own() ? 1 : 0;
+  if (migrants_.Push(task) + others >= share_from_) Share();
+}
+
+Task* Carrier::TakeMigrant() noexcept {
+  while (migrants_.size() != 0) {
+    Task* const task = migrants_.TakeOldest();
+    if (task == nullptr) continue;  // A thief was faster.
+    if (__builtin_expect(cancels_taken_, 0)) task->Cancel();
+    return task;
+  }
+  return nullptr;
 }
 
 Task* Carrier::StealFresh() noexcept {
@@ -158,22 +178,45 @@ void Carrier::DrainIntake() noexcept {
   while (Task* const task = intake_.Pop()) fresh_.Push(*task);
 }
 
+namespace {
+// Half of what there is, so that the two do not have to meet again soon.
+size_t ThiefsShare(const TaskDeque& deque) noexcept {
+  return std::min(deque.size() / 2 + 1, kStealMax);
+}
+}  // namespace
+
+size_t Carrier::StealFreshFrom(Carrier& victim) noexcept {
+  const size_t wanted = ThiefsShare(victim.fresh_);
+  size_t taken = 0;
+  for (; taken < wanted; ++taken) {
+    Task* const task = victim.StealFresh();
+    if (task == nullptr) break;
+    fresh_.Push(*task);
+  }
+  counts_.stolen.add(taken);
+  return taken;
+}
+
+size_t Carrier::StealMigrantsFrom(Carrier& victim) noexcept {
+  const size_t wanted = ThiefsShare(victim.migrants_);
+  size_t taken = 0;
+  for (; taken < wanted; ++taken) {
+    Task* const task = victim.migrants_.Steal();
+    if (task == nullptr) break;
+    // It still belongs to nobody: whoever picks it, here or elsewhere, makes it its own.
+    migrants_.Push(*task);
+  }
+  if (taken != 0) QueueMigrants();
+  counts_.migrated.add(taken);
+  return taken;
+}
+
 bool Carrier::StealWork() noexcept {
-  if (!CanStart()) return false;
   const int count = runtime_.carrier_count();
   for (int i = 1; i < count; ++i) {
     Carrier& victim = runtime_.carrier((index_ + i) % count);
-    // Half of what there is, so that the two do not have to meet again soon.
-    const size_t wanted = std::min(victim.fresh_.size() / 2 + 1, kStealMax);
-    size_t taken = 0;
-    for (; taken < wanted; ++taken) {
-      Task* const task = victim.StealFresh();
-      if (task == nullptr) break;
-      fresh_.Push(*task);
-    }
-    if (taken == 0) continue;
-    counts_.stolen.add(taken);
-    if (victim.HasFresh() && runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
+    if (StealMigrantsFrom(victim) == 0 && (!CanStart() || StealFreshFrom(victim) == 0)) continue;
+    if (victim.HasStealable() && runtime_.idle().has_sleepers()) runtime_.WakeOneToSearch();
     return true;
   }
   return false;
@@ -198,6 +241,7 @@ bool Carrier::FindsWorkOrdered() noexcept {
     // A carrier with an intake that is not awake is about to be: whoever has given owes it a wake.
     const bool has_intake = !carrier.intake_.IsEmptyOrdered() && carrier.state() == State::kAwake;
     if ((has_intake || !carrier.fresh_.IsEmptyOrdered()) && CanStart()) return true;
+    if (!carrier.migrants_.IsEmptyOrdered()) return true;
   }
   return false;
 }
@@ -272,6 +316,8 @@ void Carrier::TakeDumpPart() noexcept {
 }
 
 void Carrier::ContinueDump(const Thread* running) noexcept {
+  // Those that are ready here are described here.
+  KeepMigrants();
   if (!dump_part_->Continue(*this, running)) return;
   dump_part_->Finish();
   dump_part_ = nullptr;
@@ -305,11 +351,12 @@ void Carrier::ObeyRequests() noexcept {
 }
 
 void Carrier::CancelAll() noexcept {
-  cancels_fresh_ = true;
+  cancels_taken_ = true;
   runtime_.tasks().ForEach([this](Task& task) {
-    if (task.dispatcher() != this) return;
+    // In this order: a block that is used anew says so before it belongs to anybody.
     const Phase phase = task.state().phase();
-    if (phase != Phase::kFresh && phase != Phase::kDone) task.Cancel();
+    if (phase == Phase::kFresh || phase == Phase::kDone || task.dispatcher() != this) return;
+    task.Cancel();
   });
 }
 

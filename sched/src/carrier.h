@@ -53,9 +53,9 @@
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/sched/poller.h>
 
-#include "sched/src/fresh_deque.h"
 #include "sched/src/intake.h"
 #include "sched/src/limits.h"
+#include "sched/src/task_deque.h"
 #include "sched/src/timer_wheel.h"
 
 namespace bobbin::internal {
@@ -68,7 +68,7 @@ class Carrier final : public Dispatcher {
   enum class State : uint32_t { kAwake, kAsleep, kNotified, kSummoned };
 
   struct Counters {
-    Counter spawned, turns, sleeps, woken, stolen;
+    Counter spawned, turns, sleeps, woken, stolen, migrated;
   };
 
   Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller);
@@ -89,7 +89,7 @@ class Carrier final : public Dispatcher {
   // Offers a new virtual thread, here first.
   void PushFresh(Task& task) noexcept {
     counts_.spawned.add(1);
-    if (fresh_.Push(task) >= share_from_) ShareFresh();
+    if (fresh_.Push(task) >= share_from_) Share();
   }
   // Where spawners wait at the limit of live virtual threads, or null.
   using Dispatcher::live_limit;
@@ -112,9 +112,10 @@ class Carrier final : public Dispatcher {
   void RequestDump(std::shared_ptr<DumpPart> part) noexcept;
   // On its OS thread, from a virtual thread that will not return to it: describes them here.
   void DescribeFromInside() noexcept;
-  // A new virtual thread that nobody has begun, taken away; null when there is none.
-  Task* StealFresh() noexcept;
-  bool HasFresh() const noexcept { return fresh_.size() != 0 || intake_.has_any(); }
+  // Whether there is something for another carrier to take.
+  bool HasStealable() const noexcept {
+    return fresh_.size() != 0 || intake_.has_any() || migrants_.size() != 0;
+  }
   // Wakes it if it sleeps, as `State::kNotified` or `kSummoned`. Returns whether it did.
   bool WakeIfAsleep(State as) noexcept;
   State state() const noexcept { return state_.load(); }
@@ -129,19 +130,38 @@ class Carrier final : public Dispatcher {
   uint64_t in_flight() const noexcept { return in_flight_.value(); }
 
  private:
+  // How long the same task has been the oldest of a deque, as seen at the ends of turns.
+  class Age {
+   public:
+    // Whether that is too long.
+    bool HasPassed(const TaskDeque& deque, int64_t now) noexcept;
+
+   private:
+    int64_t oldest_ = 0;
+    int64_t since_ = 0;
+  };
+
   Task* TakeFresh() noexcept override;
+  void OfferMigrant(Task& task) noexcept override;
+  Task* TakeMigrant() noexcept override;
+  size_t migrants() const noexcept override { return migrants_.size(); }
   void Ring() noexcept override;
 
-  // Wakes a sleeping carrier to take some of the new virtual threads.
-  void ShareFresh() noexcept;
+  // Wakes a sleeping carrier to take some of what others may take.
+  void Share() noexcept;
   // Learns from a turn how long a run takes, and how many fresh tasks are worth a wake.
   void AdaptSharing(int64_t started, int64_t ended, uint32_t used) noexcept;
-  // Shares if the oldest fresh task has waited for too long.
+  // Shares if somebody whom another carrier could take has waited for too long.
   void ShareOldest() noexcept;
   void Turn() noexcept;
   void FireTimers() noexcept;
   void DrainIntake() noexcept;
   bool StealWork() noexcept;
+  // A new virtual thread that nobody has begun, taken away; null when there is none.
+  Task* StealFresh() noexcept;
+  // Take some from `victim`; return how many.
+  size_t StealFreshFrom(Carrier& victim) noexcept;
+  size_t StealMigrantsFrom(Carrier& victim) noexcept;
   void Sleep() noexcept;
   bool FindsWorkOrdered() noexcept;
   void AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcept;
@@ -165,9 +185,9 @@ class Carrier final : public Dispatcher {
   uint32_t fresh_picks_ = 0;
   int64_t run_nanoseconds_ = kRunNanosecondsGuess;  // A moving average.
   size_t share_from_ = kShareFromMin;
-  int64_t oldest_ = 0;        // Which fresh task was the oldest at the end of a turn,
-  int64_t oldest_since_ = 0;  // and since when.
-  bool cancels_fresh_ = false;
+  Age age_of_fresh_;
+  Age age_of_migrants_;
+  bool cancels_taken_ = false;  // Whoever begins or goes on here from now on.
   int64_t trim_period_end_;
   bool has_cold_stacks_ = false;
   std::shared_ptr<DumpPart> dump_part_;  // What it is working on.
@@ -180,7 +200,8 @@ class Carrier final : public Dispatcher {
   Counter in_flight_;
 
   // Everyone.
-  FreshDeque fresh_;
+  TaskDeque fresh_;
+  TaskDeque migrants_;  // Ready; see dispatcher.h.
   alignas(kCacheLineBytes) Intake intake_;
   alignas(kCacheLineBytes) Atomic<State> state_{State::kAwake};  // See above.
   Atomic<pid_t> os_thread_{0};                                   // Written once, by the carrier.

@@ -21,7 +21,7 @@ DeadlockWatch::Seen DeadlockWatch::See() const noexcept {
   // The carriers have told these numbers before they fell asleep.
   for (int i = 0; i < runtime_.carrier_count(); ++i) {
     const Carrier& carrier = runtime_.carrier(i);
-    if (carrier.state() != Carrier::State::kAsleep || carrier.HasFresh()) return Seen::kNothing;
+    if (carrier.state() != Carrier::State::kAsleep || carrier.HasStealable()) return Seen::kNothing;
     if (carrier.timers_armed() != 0 || carrier.in_flight() != 0) return Seen::kNothing;
   }
   const uint64_t known = static_cast<uint64_t>(runtime_.carrier_count()) + 1;  // And the monitor.

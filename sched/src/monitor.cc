@@ -77,7 +77,7 @@ Monitor::Seen Monitor::Look(std::chrono::nanoseconds planned) noexcept {
     const bool is_stuck = turns == last && carrier.state() == Carrier::State::kAwake;
     seen.has_moved |= turns != last || is_stuck;
     last = turns;
-    if (is_stuck && carrier.HasFresh()) runtime_.WakeOneToSearch();
+    if (is_stuck && carrier.HasStealable()) runtime_.WakeOneToSearch();
     if (watchdog_.is_on()) seen.is_suspicious |= watchdog_.Look(carrier, planned);
   }
   return seen;

@@ -363,6 +363,7 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
     sum.sleeps += carrier->counters().sleeps.value();
     sum.carrier_wakes += carrier->counters().woken.value();
     sum.stolen += carrier->counters().stolen.value();
+    sum.migrated += carrier->counters().migrated.value();
     sum.timers += carrier->timers_armed();
     sum.in_flight += carrier->in_flight();
     sum.poller += carrier->poller().Statistics();

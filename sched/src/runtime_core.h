@@ -82,6 +82,8 @@ class RuntimeCore {
   // False in a child that was forked: carriers are not forked with it.
   bool has_carriers_here() const noexcept { return getpid() == process_; }
   int carrier_count() const noexcept { return carrier_count_; }
+  // Whether a thread that may migrate has a place to go.
+  bool MayMigrate(bool migrates) const noexcept { return migrates && carrier_count_ > 1; }
   Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
 
   // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the

@@ -12,12 +12,13 @@
 
 namespace bobbin::internal {
 
-Task* TryNewTask(const SpawnOptions& options) {
-  return CurrentRuntime().core().TryNewTask(options.name);
-}
+Task* TryNewTask(const SpawnOptions& options) { return TryNewTask(CurrentRuntime(), options); }
 
 Task* TryNewTask(Runtime& runtime, const SpawnOptions& options) {
-  return runtime.core().TryNewTask(options.name);
+  RuntimeCore& core = runtime.core();
+  Task* const task = core.TryNewTask(options.name);
+  if (task != nullptr) task->set_migrates(core.MayMigrate(options.migrates));
+  return task;
 }
 
 Task& NewTask(const SpawnOptions& options) {
@@ -29,12 +30,15 @@ Task& NewTask(const SpawnOptions& options) {
   if (__builtin_expect(task == nullptr, 0)) {
     BOBBIN_CHECK(task != nullptr, "out of memory for virtual threads");
   }
+  task->set_migrates(here->runtime().MayMigrate(options.migrates));
   return *task;
 }
 
 Task& NewTask(Runtime& runtime, const SpawnOptions& options) {
-  Task* const task = runtime.core().NewTask(options.name);
+  RuntimeCore& core = runtime.core();
+  Task* const task = core.NewTask(options.name);
   BOBBIN_CHECK(task != nullptr, "out of memory for virtual threads");
+  task->set_migrates(core.MayMigrate(options.migrates));
   return *task;
 }
 

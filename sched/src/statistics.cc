@@ -30,15 +30,15 @@ void AddPool(std::string_view name, const PlatformPoolStatistics& pool, std::str
 std::string RuntimeStatistics::Text() const {
   std::string text = fmt::format(
       "virtual threads: {} live = {} fresh + {} ready + {} running + {} parked\n"
-      "  ever: {} spawned, {} started, {} ended, {} stolen, {} limited\n"
+      "  ever: {} spawned, {} started, {} ended, {} stolen, {} migrated, {} limited\n"
       "  ever: {} switches, {} parks, {} wakes ({} from elsewhere), {} yields\n"
       "carriers: {} turns, {} sleeps, {} of them ended by another thread\n"
       "  held for too long: {} times by a computation, {} times by a call that blocks\n"
       "deadlocks: {}\n"
       "waiting: {} timers, {} operations in the kernel\n"
       "stacks: {} of {} KiB; {} threads wait for one\n",
-      live(), fresh, ready, running, parked, spawned, started, ended, stolen, limited, switches,
-      parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds,
+      live(), fresh, ready, running, parked, spawned, started, ended, stolen, migrated, limited,
+      switches, parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds,
       blocking_holds, deadlocks, timers, in_flight, stacks, stack_bytes >> 10, without_stack);
   if (poller != PollerStatistics{}) {
     text += fmt::format(

@@ -20,6 +20,7 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/io/io_test.h"
+#include "tests/support/cross_over.h"
 #include "tests/support/leak_check.h"
 #include "tests/support/os_threads.h"
 
@@ -79,6 +80,28 @@ BOBBIN_IO_TEST(TcpStreamTest, ConnectToNobodyIsUnavailableAndSaysWhere) {
   const auto stream = io::TcpStream::Connect(nobody);
   ASSERT_THAT(stream, StatusIs(kUnavailable));
   EXPECT_EQ(MessageOf(stream.status()), "connect " + nobody.ToString() + ": connection refused");
+}
+
+// Each operation goes to the ring of the carrier that the thread is on by then, and its error comes
+// from there.
+BOBBIN_IO_TEST(TcpStreamTest, AMigratingThreadUsesTheRingOfItsCarrier) {
+  if (carriers() == 1) return;
+  io::SocketAddress nobody;
+  {
+    auto listener = io::TcpListener::Bind("127.0.0.1:0");
+    ASSERT_OK(listener);
+    nobody = listener->local_address();
+  }
+  Pair pair = MakePair();
+  VirtualThread moving = Spawn({.migrates = true}, [&] {
+    for (int round = 0; round < Rounds(100); ++round) {
+      ASSERT_OK(pair.left.WriteAll(Bytes("ping")));
+      CrossOver();
+      ASSERT_EQ(ReadText(pair.right, 4), "ping");
+      ASSERT_THAT(io::TcpStream::Connect(nobody), StatusIs(kUnavailable));
+    }
+  });
+  EXPECT_OK(moving.Join());
 }
 
 BOBBIN_IO_TEST(TcpStreamTest, EmptyTransfersReturnAtOnce) {

@@ -26,7 +26,7 @@
 #include <bobbin/testing/plain.h>
 #include <bobbin/testing/simulate.h>
 
-#include "sched/src/fresh_deque.h"
+#include "sched/src/task_deque.h"
 
 namespace bobbin::testing {
 namespace {
@@ -223,7 +223,7 @@ TEST(InterleavingTest, AChannelClosesUnderASenderThatWaits) {
 
 TEST(InterleavingTest, ATaskIsTakenOnce) {
   ExpectExplored({.preemptions_max = 3, .old_reads_max = 2}, [] {
-    bobbin::internal::FreshDeque deque(true);
+    bobbin::internal::TaskDeque deque(true);
     bobbin::internal::Task tasks[2];
     for (auto& task : tasks) deque.Push(task);
     int stolen = 0;
@@ -310,6 +310,108 @@ TEST(InterleavingTest, NotifyDeadlineAndCancelEndAWaitOnce) {
     waiting.Cancel();
     BOBBIN_CHECK(waiting.Join().ok(), "ended");
     BOBBIN_CHECK(setting.Join().ok(), "ended");
+  });
+}
+
+// Threads that migrate: ready on one carrier, taken by another one, while somebody ends or would
+// end their wait.
+
+TEST(InterleavingTest, AMigrantIsCancelledWhileItIsTaken) {
+  ExpectSimulated({.seeds = 4000, .carriers = 2}, [] {
+    Event go;
+    Event never;
+    Event has_begun;
+    VirtualThread moving = Spawn({.placement = Placement::kSpread, .migrates = true}, [&] {
+      has_begun.Set();
+      static_cast<void>(go.Wait());
+      Yield();
+      return never.Wait();
+    });
+    BOBBIN_CHECK(has_begun.Wait().ok(), "nobody stops the wait");
+    OsThread canceller([&] { moving.Cancel(); });
+    go.Set();
+    canceller.Join();
+    BOBBIN_CHECK(absl::IsCancelled(moving.Join()), "cancelled");
+  });
+}
+
+TEST(InterleavingTest, AMigrantIsWokenWhileACancelLiesWhereItWas) {
+  ExpectSimulated({.seeds = 2000, .carriers = 2}, [] {
+    Event has_begun;
+    Event go;
+    Event is_there;
+    Event then;
+    VirtualThread moving = Spawn({.migrates = true}, [&] {
+      const CancelShield shield;
+      has_begun.Set();
+      BOBBIN_CHECK(go.Wait().ok(), "nothing ends a shielded wait but its notify");
+      is_there.Set();
+      BOBBIN_CHECK(then.Wait().ok(), "nothing ends a shielded wait but its notify");
+    });
+    BOBBIN_CHECK(has_begun.Wait().ok(), "nobody stops the wait");
+    OsThread canceller([&] {
+      moving.Cancel();
+      BOBBIN_CHECK(is_there.Wait().ok(), "nobody stops the wait");
+    });
+    go.Set();
+    canceller.Join();  // This carrier does not come round meanwhile.
+    then.Set();
+    BOBBIN_CHECK(moving.Join().ok(), "both waits were ended");
+  });
+}
+
+TEST(InterleavingTest, AMigrantTakesItsDeadlinesAlong) {
+  ExpectSimulated({.seeds = 3000, .carriers = 2}, [] {
+    Semaphore permits(0);
+    VirtualThread moving = Spawn({.placement = Placement::kSpread, .migrates = true}, [&] {
+      const DeadlineScope outer(milliseconds(3));
+      for (int i = 0; i < 2; ++i) {
+        const DeadlineScope inner(milliseconds(1));
+        static_cast<void>(permits.Acquire());
+        Yield();
+      }
+      return permits.Acquire(100);
+    });
+    static_cast<void>(SleepFor(milliseconds(1)));
+    permits.Release();
+    BOBBIN_CHECK(absl::IsDeadlineExceeded(moving.Join()), "there are not so many");
+  });
+}
+
+TEST(InterleavingTest, NotifyDeadlineAndCancelEndAWaitOfAMigrantOnce) {
+  ExpectSimulated({.seeds = 3000, .carriers = 3}, [] {
+    Semaphore permits(0);
+    std::vector<VirtualThread> waiting;
+    for (int i = 0; i < 2; ++i) {
+      waiting.push_back(Spawn({.placement = Placement::kSpread, .migrates = true}, [&] {
+        for (int turn = 0; turn < 2; ++turn) {
+          const DeadlineScope scope(milliseconds(1));
+          if (permits.Acquire().ok()) permits.Release();
+          Yield();
+        }
+      }));
+    }
+    permits.Release();
+    static_cast<void>(SleepFor(milliseconds(1)));
+    for (VirtualThread& thread : waiting) thread.Cancel();
+    for (VirtualThread& thread : waiting) BOBBIN_CHECK(thread.Join().ok(), "ended");
+    BOBBIN_CHECK(permits.TryAcquire() && !permits.TryAcquire(), "the one permit is there");
+  });
+}
+
+// The smallest case, in all its orders.
+TEST(InterleavingTest, AReadyMigrantIsTakenOnceAndHearsOfItsCancel) {
+  ExpectExplored({.carriers = 2, .preemptions_max = 1}, [] {
+    Event never;
+    Event has_begun;
+    VirtualThread moving = Spawn({.migrates = true}, [&] {
+      has_begun.Set();
+      Yield();
+      return never.Wait();
+    });
+    BOBBIN_CHECK(has_begun.Wait().ok(), "nobody stops the wait");
+    moving.Cancel();
+    BOBBIN_CHECK(absl::IsCancelled(moving.Join()), "cancelled");
   });
 }
 

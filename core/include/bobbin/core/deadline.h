@@ -10,8 +10,8 @@
 //   Called from   any thread; a scope must end on the thread that began it, innermost first.
 //   Suspends      never; it bounds the waits of others.
 //   Cancellation  independent of it.
-//   Cost          a scope: a few stores. The one timer it owns is armed at the first wait that
-//                 really suspends, and disarmed when the scope ends; waits inside arm nothing.
+//   Cost          a few stores. Its one timer is armed at the first wait that really suspends, and
+//                 disarmed when the scope ends; of a thread that migrates, at each such wait.
 //
 // Example:
 //   bobbin::DeadlineScope scope(std::chrono::seconds(2));

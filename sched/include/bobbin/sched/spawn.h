@@ -6,6 +6,14 @@
 // where it first runs. Spawned threads start newest first, which keeps a tree of a million of them
 // in a handful of stacks; a stated share of starts goes to the oldest (see docs/guarantees.md).
 //
+// With `migrates` the body promises to keep no address of anything thread-local over a wait, nor
+// what is found by one: `errno`, a `thread_local`, the error queue of a library, the lock of an OS
+// mutex, a `std::this_thread::get_id()`. When it is ready and its carrier is busy, an idle one may
+// take it, again and again. The compiler is a party to the promise: it may remember the address of
+// a thread-local that one function names before and after a wait, so name it in a function that is
+// not inlined. What is the library's goes along: scopes, locks, `VthreadLocal`s, exceptions,
+// rounding modes.
+//
 //   Called from   virtual threads, and platform threads of a runtime's pools. A foreign thread has
 //                 no runtime: it calls Runtime::Spawn.
 //   Suspends      Spawn, at RuntimeOptions::virtual_threads_max, until another virtual thread has
@@ -19,7 +27,7 @@
 //                 children to be started wait for ever: a deadlock, which is reported as one. Let
 //                 those who spawn be others than those who fill the limit, or use TrySpawn.
 //   Cost          about the price of a heap allocation; the stack is bound when the thread first
-//                 runs.
+//                 runs. With `migrates`, each wait and each yield costs some 30 ns more.
 //
 // A body returns nothing or absl::Status, and is always entered: cancelled before it started, it
 // sees that at its first wait.
@@ -56,6 +64,8 @@ struct SpawnOptions {
   std::string_view name = {};
   // Empty: kHere, or what the TaskGroup says.
   std::optional<Placement> placement = std::nullopt;
+  // Whether it may go on on another carrier after each wait: see above.
+  bool migrates = false;
 };
 
 namespace internal {

@@ -45,7 +45,8 @@ struct RuntimeStatistics {
   uint64_t wakes = 0;         // Such waits that were ended.
   uint64_t remote_wakes = 0;  // Those of them that were ended from another OS thread.
   uint64_t yields = 0;
-  uint64_t stolen = 0;  // Taken by another carrier than the one they were offered to.
+  uint64_t stolen = 0;    // Taken, before they began, by another carrier than that of their spawn.
+  uint64_t migrated = 0;  // Taken, when they were ready, by another carrier than the last one.
 
   uint64_t limited = 0;       // Spawns that had to wait, or were refused, at a limit.
 

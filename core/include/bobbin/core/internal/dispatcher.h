@@ -11,6 +11,30 @@
 // one of every kFreshEvery picks looks at the fresh ones first, so that neither kind starves the
 // other.
 //
+// Migrating threads
+//
+//   belongs to it   runs, waits, or has been woken and owes its turn to this carrier's inbox
+//   belongs to none  is ready, and in some carrier's queue of those: any carrier may take it
+//
+//   belongs to it   -> to none  MakeReady, Yield   the carrier
+//   belongs to none -> to it    Own                whichever carrier picks it to run
+//
+// Why no stack runs twice. A thread is offered to others only by its carrier, when it has left its
+// stack: one that yields goes by way of the carrier's own stack; one that finds itself woken before
+// it has switched away stays here for that turn.
+//
+// Why no timer is touched by two. One that may leave has no timer here: what was armed when it
+// parked is disarmed before it is offered, and armed anew where it parks next. While it runs it has
+// none armed, so that the scopes around the governing one need not be known.
+//
+// Why no wake-up is lost. A thread that waits stays where it is, so whoever ends its wait posts to
+// the right carrier. But a block is in one inbox at most: while a message for the thread (a cancel)
+// lies in that of a carrier which it has left, a wake is added there. That carrier passes it on.
+//
+// Their order. They have one place in the queue of ready threads while there are any. When it
+// comes to the head, as many of them as are ready then go on, first come, first served, and the
+// place goes to the end: neither kind is passed by more of the other than are ready at once.
+//
 //   Called from   the carrier's OS thread, except PostReady and PostCancel (any thread).
 //   Suspends      Suspend, Yield, YieldTurn: the running virtual thread.
 //   Cost          a switch: one jump and about a dozen loads and stores; no atomic operation.
@@ -20,6 +44,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
@@ -79,6 +104,7 @@ class Dispatcher {
   // Appends to the ready queue. REQUIRES: the caller won the thread's state word.
   void MakeReady(Thread& thread) noexcept {
     counters_.woken.add(1);
+    if (__builtin_expect(thread.migrates(), 0)) return MakeMigrantReady(thread);
     AppendReady(thread);
   }
   // True if it expires in the future and is armed now; false if it has passed.
@@ -113,6 +139,11 @@ class Dispatcher {
 
   // The newest task that has never run, or null.
   virtual Task* TakeFresh() noexcept = 0;
+  // Migrating threads that are ready: adds one, takes the oldest or null, says how many there are,
+  // at least. Null: the number is zero until one is added.
+  virtual void OfferMigrant(Task& task) noexcept = 0;
+  virtual Task* TakeMigrant() noexcept = 0;
+  virtual size_t migrants() const noexcept = 0;
   // Makes sure that the carrier looks at its inbox soon, also if it sleeps.
   virtual void Ring() noexcept = 0;
 
@@ -129,6 +160,19 @@ class Dispatcher {
   // Acts on what other threads posted. Returns whether there was anything.
   bool DrainInbox() noexcept;
   bool InboxIsEmptyOrdered() const noexcept { return !inbox_.HasAnyOrdered(); }
+
+  // Sees to it that ready migrating threads have their place in the queue.
+  void QueueMigrants() noexcept {
+    if (std::exchange(has_migrants_place_, true)) return;
+    AppendReady(migrants_place_);
+  }
+  // Makes those that are ready its own, for one turn each.
+  void KeepMigrants() noexcept;
+  // Whether somebody is in the ready queue who must go on here.
+  bool has_ready_own() const noexcept {
+    return ready_first_ != nullptr &&
+           (ready_first_ != &migrants_place_ || migrants_place_.next_ != nullptr);
+  }
 
   // Where each thread that ends gives a permit back, or null. Set before the first one begins.
   void set_live_limit(Semaphore* limit) noexcept { live_limit_ = limit; }
@@ -152,6 +196,14 @@ class Dispatcher {
   // for it: the caller's, which has ended, or one of the cache.
   Thread& PickNext(bool may_reuse_stack) noexcept;
   Thread& PopReady() noexcept;
+  // The next ready one, or null.
+  Thread* PopFirst() noexcept;
+  Thread* PopMigrant() noexcept;
+  void MakeMigrantReady(Thread& thread) noexcept;
+  void YieldMigrant(Thread& self) noexcept;
+  // Lets go of it and takes it.
+  void Offer(Task& migrant) noexcept;
+  void Own(Task& migrant) noexcept;
   // Leaves `self` and continues with `next`; returns when somebody continues `self`.
   void SwitchFrom(Thread& self, Thread& next) noexcept;
   void SwitchFromSlow(Thread& self, Thread& next) noexcept;
@@ -169,13 +221,17 @@ class Dispatcher {
   Thread* ready_first_ = nullptr;
   Thread* ready_last_ = nullptr;
   int32_t budget_ = 0;
+  Task* yielded_ = nullptr;  // A migrating one that is on its way off its stack.
+  size_t migrants_due_ = 0;  // How many of them go on before the place leaves the head.
+  bool has_migrants_place_ = false;
   Semaphore* live_limit_ = nullptr;
   void* exception_globals_ = nullptr;  // The C++ runtime's, of this OS thread.
   void* ended_context_ = nullptr;      // Where a stack that is not continued leaves its context.
   StackCache stacks_;
   TaskCache tasks_;
   Thread home_;
-  Stack home_stack_;  // For the sanitizers, which want to know every stack.
+  Thread migrants_place_;  // Never runs.
+  Stack home_stack_;       // For the sanitizers, which want to know every stack.
   size_t home_stack_bytes_ = 0;
 #if defined(__SANITIZE_THREAD__)
   void RetireSanitizerContext(void* context) noexcept;

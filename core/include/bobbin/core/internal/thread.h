@@ -7,13 +7,19 @@
 // OS thread's is its OsThread; a carrier has one, too, so that "who runs here?" always has an
 // answer.
 //
-// How a request to stop finds a virtual thread that waits. Cancel sets a flag, then posts a message
-// to the carrier the thread belongs to, and that carrier, between two runs, ends the wait. So the
-// thread itself needs no fence between "look at the flag" and "begin to wait": the carrier handles
-// the message after the thread has switched away. The one gap is a thread that has no carrier yet
-// when it is cancelled: its first check is a read-modify-write of the flag. Cancel's exchange comes
-// either before it (then the check sees the flag) or after it (then Cancel sees the carrier that
-// was set before).
+// How a request to stop finds a virtual thread that waits. Cancel sets a flag, then posts a
+// message to the carrier the thread belongs to, and that carrier, between two runs, ends the wait.
+// So the thread itself needs no fence between "look at the flag" and "begin to wait": the carrier
+// handles the message after the thread has switched away. The one gap is a thread that has no
+// carrier when it is cancelled: one that has not begun, or a migrating one that is ready. Once it
+// has one, there is a read-modify-write of the flag: its first check, or that of the carrier that
+// took it. Cancel's exchange comes either before it (then the thread's next check sees the flag)
+// or after it (then Cancel sees the carrier that was set before). A message to a carrier that the
+// thread has left since was sent before the flag was modified there, so it may be dropped.
+//
+// Whom a thread belongs to. A carrier writes itself into `dispatcher_`, and takes itself out again;
+// nobody else overwrites it while the thread lives. So a carrier always knows for certain which
+// threads are its own.
 //
 //   Called from   the thread itself, unless said otherwise.
 //   Suspends      Park.
@@ -65,14 +71,21 @@ class alignas(kCacheLineBytes) Thread {
   WaitState& state() noexcept { return state_; }
   const WaitState& state() const noexcept { return state_; }
 
-  // The carrier it belongs to; null for OS threads and for virtual threads that have not begun.
+  // The carrier it belongs to; null for OS threads, for virtual threads that have not begun, and
+  // for migrating ones that are ready.
   Dispatcher* dispatcher() const noexcept {
     return dispatcher_.load(std::memory_order_relaxed);  // relaxed: Cancel orders it, see above.
   }
 
   // A small number for its carrier, by which two threads see that they cannot run at the same time;
-  // zero for OS threads and for virtual threads that have not begun.
-  uint8_t carrier_tag() const noexcept { return carrier_tag_; }
+  // zero for OS threads and for virtual threads that have not begun. Of a migrating thread that is
+  // ready, the last one's.
+  uint8_t carrier_tag() const noexcept {
+    return carrier_tag_.load(std::memory_order_relaxed);  // relaxed: an estimate.
+  }
+  // Whether it may go on on another carrier after each wait. Set before it is launched.
+  bool migrates() const noexcept { return migrates_ != 0; }
+  void set_migrates(bool migrates) noexcept { migrates_ = migrates ? 1 : 0; }
   // Where it goes on, while it is parked: what Backtrace::OfParked takes. Null: it has not begun.
   // Called from: its carrier.
   const void* parked_context() const noexcept { return context_; }
@@ -97,6 +110,12 @@ class alignas(kCacheLineBytes) Thread {
   // A request to stop. Called from: any thread that knows the thread cannot end meanwhile.
   void Cancel() noexcept;
 
+  // Whether it waits on `carrier`, and so does until that makes it ready. Called from: the
+  // carrier's OS thread; the record may be used anew at any time.
+  bool WaitsOn(const Dispatcher& carrier) const noexcept {
+    // In this order: whoever waits has told before on which carrier. Pairs with BeginWait.
+    return IsWaiting(state_.phase()) && dispatcher() == &carrier;
+  }
   // On its carrier: ends its wait, if it has one that may be ended for `cause`.
   void Interrupt(Wake cause) noexcept;
 
@@ -152,6 +171,8 @@ class alignas(kCacheLineBytes) Thread {
     return state == CancelState::kRequested || FirstCheckCancel();
   }
   bool FirstCheckCancel() noexcept;
+  // The same for a thread that has been taken by another carrier.
+  void RecheckCancel() noexcept;
   Wake ParkOsThread() noexcept;
   KernelWait& kernel_wait() noexcept {
     // relaxed: same OS thread.
@@ -160,7 +181,7 @@ class alignas(kCacheLineBytes) Thread {
 
   WaitState state_;
   void* context_ = nullptr;  // Where to continue; what jump_fcontext takes.
-  // Written when the thread begins (or moves); read by Cancel and by wakers, who find it waiting.
+  // Written by carriers, see above; read by Cancel and by wakers, who find it waiting.
   Atomic<Dispatcher*> dispatcher_;
   // In the ready queue or a wake list; a thread is in one of them at most.
   Thread* next_ = nullptr;
@@ -174,9 +195,10 @@ class alignas(kCacheLineBytes) Thread {
   // Written by Cancel on any thread, and by the thread's first check; read by the thread itself.
   Atomic<CancelState> cancel_{CancelState::kUnchecked};
   Role role_;
-  uint8_t carrier_tag_ = 0;
+  Atomic<uint8_t> carrier_tag_{0};  // Written with the dispatcher; read by who wants its mutex.
   // The thread's own, in a word of their own: a compiler may read both depths at once.
-  uint8_t shield_depth_ = 0;
+  uint8_t shield_depth_ : 7 = 0;
+  uint8_t migrates_ : 1 = 0;
   uint8_t choice_ = 0;
   uint16_t no_suspend_depth_ = 0;  // Scopes, and kOsLock for each lock of the operating system.
 #if defined(__SANITIZE_THREAD__)

@@ -39,7 +39,7 @@
 // The winner hands the thread to the carrier it waits on, through that carrier's ready queue or
 // inbox, and only that carrier's OS thread takes from there. The waiting thread runs on the same OS
 // thread until it has switched away: so it is never resumed before its context has been saved,
-// without a second state change after the switch.
+// without a second state change after the switch. One that migrates: see dispatcher.h.
 //
 //   Called from   as the table says.
 //   Suspends      never.

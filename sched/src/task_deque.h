@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FreshDeque: the virtual threads of one carrier that have not begun to run.
+// TaskDeque: virtual threads that any carrier may take: of those that have not begun to run, or of
+// those that go on anywhere, the ones that are ready on one carrier.
 //
-// Two ends. The owner pushes and takes at the young end: newest first keeps a tree of a million
-// spawns in a handful of stacks. Any other carrier steals at the old end: the oldest is the one
-// that has waited longest, and usually the root of the most work. The owner itself takes from the
-// old end now and then, so that the oldest does not wait for ever.
+// Two ends. The owner pushes at the young end; any other carrier steals at the old end: the oldest
+// is the one that has waited longest, and of new ones usually the root of the most work. Of new
+// ones the owner takes the newest, which keeps a tree of a million spawns in a handful of stacks,
+// and now and then the oldest, so that this does not wait for ever; of ready ones, the oldest.
 //
 // After D. Chase and Y. Lev, "Dynamic circular work-stealing deque" (SPAA 2005), with the orderings
 // of N. Le et al., "Correct and efficient work-stealing for weak memory models" (PPoPP 2013), in
@@ -25,8 +26,8 @@
 //   Cost          Push: a store. TakeNewest: one exchange where there are other carriers. Steal:
 //                 one compare-exchange.
 
-#ifndef BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
-#define BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
+#ifndef BOBBIN_SCHED_SRC_TASK_DEQUE_H_
+#define BOBBIN_SCHED_SRC_TASK_DEQUE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -38,12 +39,12 @@
 
 namespace bobbin::internal {
 
-class FreshDeque {
+class TaskDeque {
  public:
   // `is_shared`: whether anybody else may steal.
-  explicit FreshDeque(bool is_shared);
-  FreshDeque(const FreshDeque&) = delete;
-  FreshDeque& operator=(const FreshDeque&) = delete;
+  explicit TaskDeque(bool is_shared);
+  TaskDeque(const TaskDeque&) = delete;
+  TaskDeque& operator=(const TaskDeque&) = delete;
 
   // Returns how many there are now, about.
   size_t Push(Task& task);
@@ -89,12 +90,12 @@ class FreshDeque {
   alignas(kCacheLineBytes) Atomic<int64_t> old_{0};
 };
 
-inline FreshDeque::FreshDeque(bool is_shared) : is_shared_(is_shared) {
+inline TaskDeque::TaskDeque(bool is_shared) : is_shared_(is_shared) {
   arrays_.push_back(std::make_unique<Array>(kSlotsMin));
   array_.store(arrays_.back().get());
 }
 
-inline size_t FreshDeque::Push(Task& task) {
+inline size_t TaskDeque::Push(Task& task) {
   const int64_t young = young_.load(std::memory_order_relaxed);  // relaxed: own.
   // Pairs with the exchange in Steal.
   const int64_t old = old_.load(std::memory_order_acquire);
@@ -105,7 +106,7 @@ inline size_t FreshDeque::Push(Task& task) {
   return static_cast<size_t>(young + 1 - old);
 }
 
-inline Task* FreshDeque::TakeNewest() noexcept {
+inline Task* TaskDeque::TakeNewest() noexcept {
   const int64_t young = young_.load(std::memory_order_relaxed) - 1;  // relaxed: own.
   // relaxed: it only grows, so empty is certain.
   int64_t old = old_.load(std::memory_order_relaxed);
@@ -129,7 +130,7 @@ inline Task* FreshDeque::TakeNewest() noexcept {
   return is_mine ? task : nullptr;
 }
 
-inline Task* FreshDeque::Steal() noexcept {
+inline Task* TaskDeque::Steal() noexcept {
   int64_t old = old_.load();
   if (old >= young_.load()) return nullptr;
   // Pairs with the store in Grow.
@@ -139,7 +140,7 @@ inline Task* FreshDeque::Steal() noexcept {
   return old_.compare_exchange_strong(old, old + 1) ? task : nullptr;
 }
 
-inline FreshDeque::Array& FreshDeque::Grow(int64_t old, int64_t young) {
+inline TaskDeque::Array& TaskDeque::Grow(int64_t old, int64_t young) {
   Array& from = *arrays_.back();
   auto grown = std::make_unique<Array>(2 * static_cast<size_t>(from.mask + 1));
   for (int64_t i = old; i < young; ++i) {
@@ -153,4 +154,4 @@ inline FreshDeque::Array& FreshDeque::Grow(int64_t old, int64_t young) {
 
 }  // namespace bobbin::internal
 
-#endif  // BOBBIN_SCHED_SRC_FRESH_DEQUE_H_
+#endif  // BOBBIN_SCHED_SRC_TASK_DEQUE_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "sched/src/fresh_deque.h"
+#include "sched/src/task_deque.h"
 
 #include <atomic>
 #include <memory>
@@ -16,9 +16,9 @@
 namespace bobbin::internal {
 namespace {
 
-TEST(FreshDequeTest, TheOwnerTakesTheNewestAndAThiefTheOldest) {
+TEST(TaskDequeTest, TheOwnerTakesTheNewestAndAThiefTheOldest) {
   for (const bool is_shared : {false, true}) {
-    FreshDeque deque(is_shared);
+    TaskDeque deque(is_shared);
     std::vector<std::unique_ptr<Task>> tasks;
     for (int i = 0; i < 5; ++i) tasks.push_back(std::make_unique<Task>());
     for (const auto& task : tasks) deque.Push(*task);
@@ -34,8 +34,8 @@ TEST(FreshDequeTest, TheOwnerTakesTheNewestAndAThiefTheOldest) {
   }
 }
 
-TEST(FreshDequeTest, ItGrowsAndKeepsTheOrder) {
-  FreshDeque deque(true);
+TEST(TaskDequeTest, ItGrowsAndKeepsTheOrder) {
+  TaskDeque deque(true);
   constexpr int kTasks = 5000;
   std::vector<std::unique_ptr<Task>> tasks;
   for (int i = 0; i < kTasks; ++i) {
@@ -46,9 +46,9 @@ TEST(FreshDequeTest, ItGrowsAndKeepsTheOrder) {
 }
 
 // Each task is taken exactly once, whoever takes it and however few there are.
-TEST(FreshDequeTest, OwnerAndThievesTakeEachTaskExactlyOnce) {
+TEST(TaskDequeTest, OwnerAndThievesTakeEachTaskExactlyOnce) {
   const int rounds = test::Rounds(200'000);
-  FreshDeque deque(true);
+  TaskDeque deque(true);
   constexpr size_t kTasks = 64;
   std::vector<std::unique_ptr<Task>> tasks;
   for (size_t i = 0; i < kTasks; ++i) {
