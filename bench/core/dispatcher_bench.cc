@@ -21,13 +21,14 @@ namespace {
   for (; turns > 0 && !is_over; --turns) Yield();
 }
 
-void MeasureYield(benchmark::State& state, int threads) {
-  OnVirtualThread([&state, threads] {
+void MeasureYield(benchmark::State& state, int threads, bool others_migrate = false) {
+  // With one carrier nobody migrates; the second one sleeps, for this is not worth a wake.
+  OnVirtualThread({.carriers = others_migrate ? 2 : 1}, [&state, threads, others_migrate] {
     int begun = 1;
     bool is_over = false;
     TaskGroup others;
     for (int i = 1; i < threads; ++i) {
-      others.Spawn([&begun, &is_over] {
+      others.Spawn({.migrates = others_migrate}, [&begun, &is_over] {
         ++begun;
         YieldTurns(std::numeric_limits<int64_t>::max(), is_over);
       });
@@ -46,6 +47,10 @@ void MeasureYield(benchmark::State& state, int threads) {
 
 void Yield2(benchmark::State& state) { MeasureYield(state, 2); }
 BENCHMARK(Yield2)->Name("Yield/2");
+
+// One of the two may migrate, and does not.
+void Yield2Migrating(benchmark::State& state) { MeasureYield(state, 2, true); }
+BENCHMARK(Yield2Migrating)->Name("Yield/2Migrating");
 
 void Yield10000(benchmark::State& state) { MeasureYield(state, 10'000); }
 BENCHMARK(Yield10000)->Name("Yield/10000");
