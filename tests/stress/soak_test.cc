@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything at once, for a while: virtual, platform and foreign threads share one small world and
-// do to it, at random, whatever the library offers, under deadlines and requests to stop. After
+// Everything at once, for a while: virtual threads, some of which migrate, platform and foreign
+// threads share one small world and do to it, at random, whatever the library offers, under
+// deadlines and requests to stop. After
 // each round the books must balance: what was sent was received or is still there, what was
 // acquired was released, who was spawned has ended.
 //
@@ -200,7 +201,8 @@ class World {
   // A child whose handle is joined, cancelled, or given away.
   void Start(Random& random, int depth) {
     VirtualThread child = Spawn(
-        {.placement = random.OneIn(2) ? Placement::kSpread : Placement::kHere},
+        {.placement = random.OneIn(2) ? Placement::kSpread : Placement::kHere,
+         .migrates = random.OneIn(2)},
         [this, depth, own = random.Fork(), life = Life(*this)]() mutable { Act(own, 6, depth); });
     switch (random.Below(4)) {
       case 0:
@@ -222,10 +224,11 @@ class World {
                      .live_max = random.OneIn(2) ? 2U : 100U});
     const int children = static_cast<int>(random.Between(0, 5));
     for (int i = 0; i < children; ++i) {
-      group.Spawn([this, depth, own = random.Fork(), life = Life(*this)]() mutable -> absl::Status {
-        Act(own, 3, depth);
-        return own.OneIn(4) ? absl::UnknownError("by lot") : absl::OkStatus();
-      });
+      group.Spawn({.migrates = random.OneIn(2)},
+                  [this, depth, own = random.Fork(), life = Life(*this)]() mutable -> absl::Status {
+                    Act(own, 3, depth);
+                    return own.OneIn(4) ? absl::UnknownError("by lot") : absl::OkStatus();
+                  });
     }
     if (random.OneIn(4)) group.Cancel();
     group.Wait().IgnoreError();
@@ -291,7 +294,7 @@ TEST(SoakTest, AShutdownAtAnyTimeEndsThemAll) {
       Runtime runtime({.carriers = static_cast<int>(random.Between(1, 4))});
       for (int i = 0; i < 40; ++i) {
         runtime
-            .Spawn({.placement = Placement::kSpread},
+            .Spawn({.placement = Placement::kSpread, .migrates = i % 2 == 0},
                    [&world, own = random.Fork()]() mutable {
                      while (CheckStop().ok()) world.Act(own, 5, 2);
                    })
