@@ -109,7 +109,7 @@ class PlatformCrew final : public Crew {
 absl::StatusOr<std::unique_ptr<Crew>> MakeCrew(Kind kind) {
   if (kind == Kind::kPlatform) return std::make_unique<PlatformCrew>();
   BOBBIN_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime,
-                          Runtime::Create({.poller = io::UringPoller()}));
+                          Runtime::Create({.poller = io::AutoPoller()}));
   return std::make_unique<VirtualCrew>(std::move(runtime));
 }
 

@@ -84,7 +84,7 @@ absl::Status Main() {
 
 }  // namespace
 
-int main() { return bobbin::Run(Main, {.poller = bobbin::io::UringPoller()}); }
+int main() { return bobbin::Run(Main, {.poller = bobbin::io::AutoPoller()}); }
 
 #else
 
@@ -95,7 +95,7 @@ absl::Status Main() {
   return Serve(std::move(listener));
 }
 
-int main() { return bobbin::Run(Main, {.poller = bobbin::io::UringPoller()}); }
+int main() { return bobbin::Run(Main, {.poller = bobbin::io::AutoPoller()}); }
 // [/program]
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "io/src/blocking.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,8 @@
 #include <ctime>
 
 #include <bobbin/core/clock.h>
+
+#include "io/src/connect.h"
 
 namespace bobbin::io::internal {
 
@@ -55,12 +56,6 @@ Result Repeat(Thread& self, int fd, short events, Call call) {
   }
 }
 
-int ErrorOf(int fd) {
-  int error = 0;
-  socklen_t bytes = sizeof(error);
-  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
-}
-
 }  // namespace
 
 Result BlockingReceive(Thread& self, int fd, void* data, size_t bytes) {
@@ -73,20 +68,21 @@ Result BlockingSend(Thread& self, int fd, const void* data, size_t bytes) {
 }
 
 Result BlockingAccept(Thread& self, int fd) {
-  return Repeat(self, fd, POLLIN,
-                [&](int) { return ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC); });
+  while (true) {
+    if (const Result stop = AwaitReady(self, fd, POLLIN); stop != 0) return stop;
+    const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
+    const Result result = accepted < 0 ? -errno : accepted;
+    // Another process may have been quicker.
+    if (!IsWorthRepeating(result)) return result;
+  }
 }
 
 Result BlockingConnect(Thread& self, int fd, const SocketAddress& address) {
   if (self.ShouldStop()) return WhyStopped(self);
-  // It may wait, and be interrupted, only once: after that it goes on by itself.
-  const int flags = ::fcntl(fd, F_GETFL);
-  ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-  const int error = ::connect(fd, address.data(), address.bytes()) == 0 ? 0 : errno;
-  ::fcntl(fd, F_SETFL, flags);
-  if (error != EINPROGRESS && error != EINTR) return -error;
+  const Result begun = BeginConnect(fd, address.data(), address.bytes());
+  if (begun != -EAGAIN) return begun;
   if (const Result stop = AwaitReady(self, fd, POLLOUT); stop != 0) return stop;
-  return -ErrorOf(fd);
+  return ConnectOutcome(fd);
 }
 
 }  // namespace bobbin::io::internal

@@ -2,9 +2,9 @@
 //
 // Blocking: socket calls for platform and foreign threads, which have no ring.
 //
-// Plain system calls on blocking sockets. Only where a deadline governs, the thread first waits
-// until the socket is ready. A socket that is closed under them is shut down first, which ends the
-// calls.
+// Plain system calls on blocking sockets. Only where a deadline governs, and before it accepts, the
+// thread first waits until the socket is ready. A socket that is closed under them is shut down
+// first, which ends the calls.
 //
 //   Called from   platform and foreign threads.
 //   Suspends      blocks the OS thread.
@@ -24,6 +24,7 @@ namespace bobbin::io::internal {
 
 Result BlockingReceive(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
 Result BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
+// REQUIRES: accept(2) does not wait on `fd`.
 Result BlockingAccept(bobbin::internal::Thread& self, int fd);
 // 0 when connected. After anything else the socket is in no useful state.
 Result BlockingConnect(bobbin::internal::Thread& self, int fd, const SocketAddress& address);

@@ -7,16 +7,24 @@
 #include <bobbin/core/check.h>
 #include <bobbin/sched/internal/current_poller.h>
 
+#include "io/src/epoll_poller.h"
 #include "io/src/ring_poller.h"
 
 namespace bobbin::io::internal {
 
+namespace {
+// Comparing types takes two loads; asking for a base class would take a search.
+bool DoesIo(const Poller& poller) noexcept {
+  return typeid(poller) == typeid(RingPoller) || typeid(poller) == typeid(EpollPoller);
+}
+}  // namespace
+
 IoPoller& CurrentIoPoller() noexcept {
   Poller* const poller = bobbin::internal::CurrentPoller();
-  BOBBIN_CHECK(poller != nullptr && typeid(*poller) == typeid(RingPoller),
+  BOBBIN_CHECK(poller != nullptr && DoesIo(*poller),
                "this runtime has no poller for I/O: start it with "
-               "RuntimeOptions{.poller = bobbin::io::UringPoller()}");
-  return static_cast<RingPoller&>(*poller);
+               "RuntimeOptions{.poller = bobbin::io::AutoPoller()}");
+  return static_cast<IoPoller&>(*poller);
 }
 
 }  // namespace bobbin::io::internal

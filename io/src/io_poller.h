@@ -2,7 +2,9 @@
 //
 // IoPoller: a poller that does I/O. The seam between sockets and the way the kernel is asked.
 //
-// Sockets describe an operation in a record (op.h) and start it here; they know nothing of rings.
+// Sockets describe an operation in a record (op.h) and have it done here. A ring hands it to the
+// kernel and waits for a completion; epoll makes the system call itself, as often as it takes, and
+// waits in between. A new operation is a code in op.h and a case in both.
 //
 //   Called from   the poller's own OS thread.
 //   Suspends      never.
@@ -21,15 +23,14 @@ namespace bobbin::io::internal {
 
 class IoPoller : public Poller {
  public:
-  // Hands `op` to the kernel, soon. It completes in a later Poll, never in this call.
-  virtual void StartOp(Op& op) noexcept = 0;
-  // Asks the kernel to give up `op`, which still completes. REQUIRES: it was started here and has
-  // not had its last completion.
+  // Does `op`, if that takes one system call, does not wait and delays nobody: true, and it has its
+  // result. Otherwise starts it, and it completes in a later Poll, never in this call.
+  [[nodiscard]] virtual bool DoOrStart(ParkedOp& op) noexcept = 0;
+  // Starts it. It completes in later Polls.
+  virtual void StartAccept(AcceptOp& op) noexcept = 0;
+  // Asks for an end of `op`, which still completes. REQUIRES: it was started here and has not had
+  // its last completion.
   virtual void CancelOp(Op& op) noexcept = 0;
-  // Whether a virtual thread may make a system call of its own instead of an operation, without
-  // that others wait for it: nothing waits to be submitted or has completed, and there were not too
-  // many such calls since the last poll. Counts as one.
-  virtual bool TakeTurnForCall() noexcept = 0;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 

@@ -21,6 +21,16 @@ inline constexpr int kPollRoundsMax = 8;
 // that never has to wait goes through the ring and lets others run. Not tuned.
 inline constexpr int kCallsPerPollMax = 16;
 
+// How many system calls a virtual thread may make in a row with epoll, before others run. Not
+// tuned.
+inline constexpr int kCallsInARowMax = 16;
+
+// How many events an epoll takes at a time; the rest waits for the next poll. Not tuned.
+inline constexpr size_t kEventsPerPoll = 256;
+
+// How many connections an epoll takes from one listener in a poll. Not tuned.
+inline constexpr int kAcceptsPerPollMax = 64;
+
 // The most one operation moves: the kernel takes a 32-bit length and moves less than 2 GiB.
 inline constexpr size_t kTransferBytesMax = size_t{1} << 30;
 

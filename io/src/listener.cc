@@ -82,7 +82,7 @@ Result Listener::Attempt(Thread& self) {
   const bool is_virtual = self.role() == Role::kVirtual;
   Waiter waiter(kAcceptWait, WaitNumber(fd()));
   int fd = -1;
-  bool starts_ring = false;
+  bool starts_op = false;
   bool asks_itself = false;
   {
     SpinLockHolder hold(lock_);
@@ -92,16 +92,16 @@ Result Listener::Attempt(Thread& self) {
       queued_.pop_front();
     }
     if (acceptor_ == Acceptor::kNobody && is_virtual && queued_.size() <= kAcceptedResume) {
-      acceptor_ = Acceptor::kRing;
+      acceptor_ = Acceptor::kPoller;
       ++users_;
-      starts_ring = true;
+      starts_op = true;
     } else if (acceptor_ == Acceptor::kNobody && !is_virtual && fd < 0) {
       acceptor_ = Acceptor::kOsThread;
       asks_itself = true;
     }
     if (fd < 0 && !asks_itself) waiters_.PushBack(waiter);
   }
-  if (starts_ring) CurrentIoPoller().StartOp(*this);
+  if (starts_op) CurrentIoPoller().StartAccept(*this);
   if (fd >= 0) return fd;
   if (asks_itself) return AskBlocking(self);
 
@@ -113,6 +113,7 @@ Result Listener::Attempt(Thread& self) {
 }
 
 Result Listener::AskBlocking(Thread& self) {
+  SetMode(Mode::kReturns);
   const Result result = BlockingAccept(self, fd());
   SpinLockHolder hold(lock_);
   acceptor_ = Acceptor::kNobody;
@@ -131,10 +132,10 @@ Result Listener::Pause() {
   return absl::IsDeadlineExceeded(status) ? kStoppedByDeadline : kStoppedByCancel;
 }
 
-// --- The ring
+// --- The poller
 
 void Listener::OnAccept(int32_t result, bool is_last) noexcept {
-  IoPoller& ring = *poller();  // Once nobody is the acceptor, another carrier may start the record.
+  IoPoller& here = *poller();  // Once nobody is the acceptor, another carrier may start the record.
   WakeList woken;
   int stranger = -1;
   bool must_stop = false;
@@ -143,17 +144,17 @@ void Listener::OnAccept(int32_t result, bool is_last) noexcept {
     SpinLockHolder hold(lock_);
     if (result >= 0) stranger = Deliver(result, woken);
     if (is_last) {
-      must_start = NextAcceptor(result, !ring.is_stopping(), woken);
-    } else if (acceptor_ == Acceptor::kRing && queued_.size() >= kAcceptedMax) {
+      must_start = NextAcceptor(result, !here.is_stopping(), woken);
+    } else if (acceptor_ == Acceptor::kPoller && queued_.size() >= kAcceptedMax) {
       acceptor_ = Acceptor::kStopping;
       must_stop = true;
     }
   }
   woken.Dispatch();
   if (stranger >= 0) ::close(stranger);
-  if (must_stop) ring.CancelOp(*this);
+  if (must_stop) here.CancelOp(*this);
   if (must_start) {
-    ring.StartOp(*this);
+    here.StartAccept(*this);
   } else if (is_last) {
     Drop(1, false);
   }
@@ -187,7 +188,7 @@ bool Listener::NextAcceptor(int32_t result, bool may_start, WakeList& woken) {
     TellFirst(kRetry, woken);
     return false;
   }
-  acceptor_ = Acceptor::kRing;
+  acceptor_ = Acceptor::kPoller;
   return true;
 }
 
@@ -236,7 +237,7 @@ void Listener::Close() noexcept {
   }
   woken.Dispatch();
   for (const int fd : unwanted) ::close(fd);
-  // Ends the ring's operation and accept(2).
+  // Ends the poller's operation and accept(2).
   ::shutdown(fd(), SHUT_RDWR);
   Drop(1, false);
 }

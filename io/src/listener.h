@@ -2,27 +2,31 @@
 //
 // Listener: a listening socket, the connections that came and nobody has taken yet, and who waits.
 //
-// Somebody must be asking the kernel: the acceptor. As a rule that is a ring, on which one
+// Somebody must be asking the kernel: the acceptor. As a rule that is a poller, in which one
 // operation brings connection after connection, wanted or not, up to a bound. The operation belongs
 // to the carrier of the virtual thread that found nobody asking; all others wait in the queue,
 // wherever they run. An OS thread that finds nobody asking asks for itself, with a blocking call.
 //
+// Rejected. An operation in each carrier's poller: a connection would wake all of them (or one that
+// the kernel chooses, with EPOLLEXCLUSIVE), and who has waited longest would not be served first.
+// Spreading the load is the part of whoever spawns for the connection.
+//
 // The acceptor
 //
 //   kNobody      nobody asks; then nobody waits, or somebody has been told to see about it (kRetry)
-//   kRing        an operation is in flight
+//   kPoller      an operation is in flight
 //   kStopping    the same, and the kernel was asked to end it: enough connections are queued
 //   kOsThread    an OS thread is in accept(2)
 //   kPausing     the process is out of descriptors or memory; a thread sleeps before it asks again
 //
 // Transitions
 //
-//   kNobody   -> kRing      a virtual thread that needs a connection, or finds few queued ones
+//   kNobody   -> kPoller      a virtual thread that needs a connection, or finds few queued ones
 //   kNobody   -> kOsThread  an OS thread that needs a connection
-//   kRing     -> kStopping  the carrier, when many are queued
-//   kRing, kStopping -> kNobody, kRing, kPausing  the carrier, with the operation's last completion
-//   kOsThread -> kNobody    the OS thread
-//   kNobody, kRing -> kPausing  whoever meets the shortage; kPausing -> kNobody  the one who slept
+//   kPoller     -> kStopping  the carrier, when many are queued
+//   kPoller, kStopping -> kNobody, kPoller, kPausing  the carrier, with the operation's last
+//   completion kOsThread -> kNobody    the OS thread kNobody, kPoller -> kPausing  whoever meets
+//   the shortage; kPausing -> kNobody  the one who slept
 //
 // Why nobody waits in vain. A thread that joins the queue has seen an acceptor, or has become the
 // one who starts it, under the same lock. Each transition to kNobody either finds no waiter or
@@ -36,7 +40,7 @@
 // Users are counted as in socket.h, here under the lock: threads in Accept, the operation, the
 // closer.
 //
-//   Called from   any thread; OnAccept by the ring's carrier.
+//   Called from   any thread; OnAccept by the poller's carrier.
 //   Suspends      Accept.
 
 #ifndef BOBBIN_IO_SRC_LISTENER_H_
@@ -62,9 +66,7 @@ namespace bobbin::io::internal {
 class Listener final : public AcceptOp {
  public:
   Listener(FileDescriptor fd, const SocketAddress& local_address)
-      : AcceptOp(fd.get()), local_address_(local_address) {
-    fd.Release();
-  }
+      : AcceptOp(pollable_), pollable_(fd.Release()), local_address_(local_address) {}
 
   const SocketAddress& local_address() const { return local_address_; }
 
@@ -76,7 +78,7 @@ class Listener final : public AcceptOp {
   void Release() noexcept;
 
  private:
-  enum class Acceptor : uint8_t { kNobody, kRing, kStopping, kOsThread, kPausing };
+  enum class Acceptor : uint8_t { kNobody, kPoller, kStopping, kOsThread, kPausing };
   // What a waiter may be told besides a result.
   static constexpr Result kRetry = -10'000;
   static constexpr Result kPause = -10'001;
@@ -104,6 +106,7 @@ class Listener final : public AcceptOp {
   // Ends `users` and, with `is_owner`, the ownership; closes and frees if these were the last.
   void Drop(uint32_t users, bool is_owner) noexcept;
 
+  const Pollable pollable_;
   const SocketAddress local_address_;
 
   bobbin::internal::SpinLock lock_;

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Op: the record of one operation in the kernel's hands.
+// Op: the record of one operation that a poller does, or has the kernel do.
 //
 // Two kinds. A ParkedOp lies on the stack of the virtual thread that waits for it. An AcceptOp lies
 // on the heap, in its listener, and brings one connection after the other.
 //
-// What the kernel is given to find a record again is one number: the record's address, whose low
-// bits and top bits are free, with a tag below and the operation's generation above. The generation
-// tells an operation from the one that had the same address before it.
+// What a ring gives the kernel to find a record again is one number: the record's address, whose
+// low bits and top bits are free, with a tag below and the operation's generation above. The
+// generation tells an operation from the one that had the same address before it.
 //
 // Stages
 //
-//   kIdle        the kernel does not know it
-//   kDeferred    started, but the queue of submissions had no room; the poller holds it
-//   kInFlight    prepared: the kernel may write to its buffer until the last completion has been
-//                taken
+//   kIdle        no poller has it
+//   kDeferred    started, and the poller holds it until its next poll: the ring had no room, or
+//                epoll's turn has come to others
+//   kInFlight    a ring: prepared, and the kernel may write to its buffer until the last completion
+//                has been taken; epoll: waits until its descriptor is ready
 //
-// Why the kernel never writes to a stack that has been left
+// Why the kernel never writes to a stack that has been left. With epoll it writes only inside a
+// system call of the carrier. With a ring:
 //
 //   1. The kernel uses the addresses in an operation while it executes an entry, and while it runs
 //      work that it deferred: both only inside an enter of the ring's own OS thread, that is not
@@ -24,15 +26,14 @@
 //      then, too.)
 //   2. The last completion of an operation is posted after the last use of an address.
 //   3. A virtual thread leaves ParkedOp::Run only after that completion was taken: `Complete` is
-//   the
-//      only thing that ends its wait. A deadline or a cancel only asks the kernel to give up, and
-//      waits on.
+//      the only thing that ends its wait. A deadline or a cancel only asks the kernel to give up,
+//      and waits on.
 //   4. A stack is given back when its virtual thread has ended, and nothing unwinds one from
 //      outside.
 //   The destructor asserts it: a record that is in flight must not end.
 //
 // No lock, no atomic: from start to last completion only one OS thread touches a record, that of
-// the ring; the virtual thread that waits belongs there, too.
+// the poller; the virtual thread that waits belongs there, too.
 //
 //   Called from   as above.
 //   Suspends      ParkedOp::Run.
@@ -48,13 +49,14 @@
 #include <bobbin/core/internal/intrusive_list.h>
 #include <bobbin/core/internal/thread.h>
 
+#include "io/src/pollable.h"
 #include "io/src/result.h"
 
 namespace bobbin::io::internal {
 
 class IoPoller;
 
-enum class OpCode : uint8_t { kReceive, kSend, kConnect, kAccept };
+enum class OpCode : uint8_t { kReceive, kSend, kConnect, kAccept, kAwaitReadable, kAwaitWritable };
 
 // What a completion is for; the low bits of what the kernel is given.
 enum class Tag : uint64_t {
@@ -76,21 +78,24 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
 
   // What to do; the meaning of `data` and `bytes` is the code's: a buffer, or a socket address.
   OpCode code() const { return code_; }
-  int fd() const { return fd_; }
+  const Pollable& pollable() const { return pollable_; }
+  int fd() const { return pollable_.fd; }
   void* data() const { return data_; }
   uint32_t bytes() const { return bytes_; }
 
  protected:
-  Op(OpCode code, int fd, void* data, uint32_t bytes)
-      : data_(data), bytes_(bytes), fd_(fd), code_(code) {}
+  // REQUIRES: `pollable` outlives the operation.
+  Op(OpCode code, const Pollable& pollable, void* data, uint32_t bytes)
+      : pollable_(pollable), data_(data), bytes_(bytes), code_(code) {}
   ~Op() {
-    BOBBIN_CHECK(stage_ == Stage::kIdle, "an operation ends while the kernel has it");
+    BOBBIN_CHECK(stage_ == Stage::kIdle, "an operation ends while a poller has it");
     magic_ = 0;
   }
 
   IoPoller* poller() const { return poller_; }
 
  private:
+  friend class EpollPoller;
   friend class RingPoller;
   static constexpr uint32_t kMagic = 0x0bb1'4090;
 
@@ -99,10 +104,10 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
            reinterpret_cast<uintptr_t>(this) | static_cast<uint64_t>(Tag::kOp);
   }
 
+  const Pollable& pollable_;
   void* const data_;
   IoPoller* poller_ = nullptr;  // Who has it, while it is not idle.
   const uint32_t bytes_;
-  const int fd_;
   uint32_t magic_ = kMagic;
   uint16_t generation_ = 0;
   const OpCode code_;
@@ -113,17 +118,19 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
 // One operation that a virtual thread waits for.
 class ParkedOp final : public Op, public bobbin::internal::KernelWait {
  public:
-  ParkedOp(OpCode code, int fd, void* data, uint32_t bytes) : Op(code, fd, data, bytes) {
+  ParkedOp(OpCode code, const Pollable& pollable, void* data, uint32_t bytes)
+      : Op(code, pollable, data, bytes) {
     kind = &kWaitKinds[static_cast<size_t>(code)];
-    object = bobbin::internal::WaitNumber(fd);
+    object = bobbin::internal::WaitNumber(pollable.fd);
   }
 
-  // Has the calling virtual thread's carrier do it, and parks until the kernel has let go of it.
-  // REQUIRES: `self` is the calling virtual thread and may wait.
+  // Has the poller of the calling virtual thread's carrier do it. If it is not done at once, parks
+  // until it is and the kernel has let go of it. REQUIRES: `self` is the calling virtual thread and
+  // may wait.
   Result Run(bobbin::internal::Thread& self) noexcept {
     BOBBIN_DCHECK(self.role() == Role::kVirtual, "only virtual threads park");
     thread_ = &self;
-    StartHere();
+    if (IsDoneHere()) return result_;
     self.state().BeginWait(bobbin::internal::Phase::kWaitingKernel);
     const bobbin::internal::Wake wake = self.Park(*this);
     BOBBIN_DCHECK(wake == bobbin::internal::Wake::kNotified, "a wait ended without its completion");
@@ -137,6 +144,10 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
 
   // Called from: the carrier, or the virtual thread itself on its way to park.
   void RequestStop(bobbin::internal::Wake cause) noexcept override;
+  // The carrier that does it.
+  bobbin::internal::Dispatcher& carrier() const noexcept { return *thread_->dispatcher(); }
+  // Called from: the poller, if the operation is done before it was started.
+  void set_result(int32_t result) noexcept { result_ = result; }
   // Called from: the poller, with the one completion.
   void Complete(int32_t result) noexcept {
     result_ = result;
@@ -153,10 +164,12 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
       {"send", bobbin::internal::WaitObject::kDescriptor},
       {"connect", bobbin::internal::WaitObject::kDescriptor},
       {"accept", bobbin::internal::WaitObject::kDescriptor},
+      {"readable", bobbin::internal::WaitObject::kDescriptor},
+      {"writable", bobbin::internal::WaitObject::kDescriptor},
   };
 
-  // On the poller of the calling virtual thread's carrier.
-  void StartHere() noexcept;
+  // IoPoller::DoOrStart, of the calling virtual thread's carrier.
+  bool IsDoneHere() noexcept;
 
   bobbin::internal::Thread* thread_ = nullptr;
   int32_t result_ = 0;
@@ -167,14 +180,23 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
 // A listening socket's stream of connections.
 class AcceptOp : public Op {
  public:
+  // Whether accept(2) waits for a connection. A ring wants it to, for the kernel would not wait in
+  // its stead; all others must not be caught in it when another process takes the connection.
+  enum class Mode : uint8_t { kWaits, kReturns };
+
+  // Called from: whoever is about to accept, if nobody else is.
+  void SetMode(Mode mode) noexcept;
   // Called from: the poller, on its OS thread, with each completion. `result` is a new descriptor,
   // the callee's, or a negative error number. With `is_last` the record is idle again, and may be
   // gone when this returns.
   virtual void OnAccept(int32_t result, bool is_last) noexcept = 0;
 
  protected:
-  explicit AcceptOp(int fd) : Op(OpCode::kAccept, fd, nullptr, 0) {}
+  explicit AcceptOp(const Pollable& pollable) : Op(OpCode::kAccept, pollable, nullptr, 0) {}
   ~AcceptOp() = default;
+
+ private:
+  Mode mode_ = Mode::kWaits;  // As the system makes a socket.
 };
 
 }  // namespace bobbin::io::internal

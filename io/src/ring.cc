@@ -125,8 +125,7 @@ absl::Status Ring::Open(Entries wanted) {
   unsigned iowq_threads_max[2] = {1, 1};
   io_uring_register_iowq_max_workers(&ring_, iowq_threads_max);
   if ((ring_.features & kFeatureNoIowait) != 0) wait_flags_ |= kEnterNoIowait;
-  TryAbsoluteTimer();
-  return absl::OkStatus();
+  return TryEnter();
 }
 
 void Ring::Disown() {
@@ -135,16 +134,19 @@ void Ring::Disown() {
   }
 }
 
-void Ring::TryAbsoluteTimer() {
-  // A wait that is over before it begins: where the flag is known, it says so.
+absl::Status Ring::TryEnter() {
+  // A wait that is over before it begins: where absolute times are known, it says so.
   __kernel_timespec past{.tv_sec = 0, .tv_nsec = 1};
   io_uring_getevents_arg argument{};
   argument.ts = reinterpret_cast<uint64_t>(&past);
-  has_absolute_timer_ =
-      io_uring_enter2(
-          static_cast<unsigned>(enter_fd_), 0, 1,
-          enter_flags_ | IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | kEnterAbsoluteTimer,
-          reinterpret_cast<sigset_t*>(&argument), sizeof(argument)) == -ETIME;
+  const int result = io_uring_enter2(
+      static_cast<unsigned>(enter_fd_), 0, 1,
+      enter_flags_ | IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | kEnterAbsoluteTimer,
+      reinterpret_cast<sigset_t*>(&argument), sizeof(argument));
+  has_absolute_timer_ = result == -ETIME;
+  // Some filters let a ring be set up, but not used.
+  const bool is_refused = result == -EPERM || result == -EACCES || result == -ENOSYS;
+  return is_refused ? SetupStatus(-result) : absl::OkStatus();
 }
 
 int Ring::Enter(uint32_t wanted, uint32_t flags, const void* argument, size_t argument_bytes) {

@@ -97,7 +97,8 @@ class Ring {
  private:
   absl::Status SetUp(Entries wanted);
   bool MakeRoom();
-  void TryAbsoluteTimer();
+  // Whether it may be entered, and with what.
+  absl::Status TryEnter();
   int Enter(uint32_t wanted, uint32_t flags, const void* argument, size_t argument_bytes);
 
   // Submission: what the owner has, and what it shares with the kernel.

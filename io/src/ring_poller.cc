@@ -2,6 +2,7 @@
 
 #include "io/src/ring_poller.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -79,7 +80,25 @@ void RingPoller::CheckOwner() const noexcept {
 
 // --- Operations
 
-void RingPoller::StartOp(Op& op) noexcept {
+bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
+  if (op.code_ == OpCode::kSend && TakeTurnForCall(op)) {
+    const ssize_t sent = ::send(op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const int32_t result = sent < 0 ? -errno : static_cast<int32_t>(sent);
+    if (result != -EAGAIN) {
+      op.set_result(result);
+      return true;
+    }
+  }
+  Start(op);
+  return false;
+}
+
+void RingPoller::StartAccept(AcceptOp& op) noexcept {
+  op.SetMode(AcceptOp::Mode::kWaits);
+  Start(op);
+}
+
+void RingPoller::Start(Op& op) noexcept {
   CheckOwner();
   BOBBIN_DCHECK(op.stage_ == Op::Stage::kIdle, "an operation is started twice");
   op.poller_ = this;
@@ -102,16 +121,22 @@ bool RingPoller::Prepare(Op& op) noexcept {
     case OpCode::kReceive:
       // Not POLL_FIRST: under load the data is often there by the time the kernel looks, and a look
       // in vain costs less than to wait for what is there.
-      io_uring_prep_recv(entry, op.fd_, op.data_, op.bytes_, 0);
+      io_uring_prep_recv(entry, op.fd(), op.data_, op.bytes_, 0);
       break;
     case OpCode::kSend:
-      io_uring_prep_send(entry, op.fd_, op.data_, op.bytes_, MSG_NOSIGNAL);
+      io_uring_prep_send(entry, op.fd(), op.data_, op.bytes_, MSG_NOSIGNAL);
       break;
     case OpCode::kConnect:
-      io_uring_prep_connect(entry, op.fd_, static_cast<const sockaddr*>(op.data_), op.bytes_);
+      io_uring_prep_connect(entry, op.fd(), static_cast<const sockaddr*>(op.data_), op.bytes_);
       break;
     case OpCode::kAccept:
-      io_uring_prep_multishot_accept(entry, op.fd_, nullptr, nullptr, SOCK_CLOEXEC);
+      io_uring_prep_multishot_accept(entry, op.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+      break;
+    case OpCode::kAwaitReadable:
+      io_uring_prep_poll_add(entry, op.fd(), POLLIN);
+      break;
+    case OpCode::kAwaitWritable:
+      io_uring_prep_poll_add(entry, op.fd(), POLLOUT);
       break;
   }
   entry->user_data = op.user_data();
@@ -223,7 +248,8 @@ void RingPoller::Finish(Op& op, int32_t result) noexcept {
   }
 }
 
-bool RingPoller::TakeTurnForCall() noexcept {
+bool RingPoller::TakeTurnForCall(const ParkedOp& op) noexcept {
+  if (op.carrier().has_ready()) return false;
   if (ring_.prepared() != 0 || ring_.completions() != 0 || ring_.has_deferred()) return false;
   return ++calls_ <= kCallsPerPollMax;
 }

@@ -52,14 +52,20 @@ class RingPoller final : public IoPoller {
 
   // --- IoPoller
 
-  void StartOp(Op& op) noexcept override;
+  bool DoOrStart(ParkedOp& op) noexcept override;
+  void StartAccept(AcceptOp& op) noexcept override;
   void CancelOp(Op& op) noexcept override;
-  bool TakeTurnForCall() noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
 
  private:
   enum class DoorbellState : uint8_t { kUnused, kDown, kArmed };
 
+  // Hands `op` to the kernel, soon.
+  void Start(Op& op) noexcept;
+  // Whether a send may be a system call of its own, which is shorter than the way through the ring,
+  // without that others wait for it: nobody is ready, nothing waits to be submitted or has
+  // completed, and there were not too many such calls since the last poll. Counts as one.
+  bool TakeTurnForCall(const ParkedOp& op) noexcept;
   // Prepares what the record says. False: no room.
   bool Prepare(Op& op) noexcept;
   bool PrepareCancel(Op& op) noexcept;

@@ -13,8 +13,6 @@
 
 #include <bobbin/core/status.h>
 
-#include "io/src/io_poller.h"
-
 namespace bobbin::io::internal {
 
 void Socket::LastOut(int fd, bool is_orphan) noexcept {
@@ -30,7 +28,7 @@ void Socket::Close() noexcept {
     // Pairs with the acquire in is_closing.
   } while (!word_.compare_exchange_weak(word, (word | kClosing) + closer, std::memory_order_acq_rel,
                                         std::memory_order_relaxed));  // relaxed: looked at anew.
-  if ((word & ~kStateMask) != 0) ::shutdown(fd_, SHUT_RDWR);
+  if ((word & ~kStateMask) != 0) ::shutdown(fd(), SHUT_RDWR);
   Leave(User::kCloser);
 }
 
@@ -64,13 +62,6 @@ absl::Status Socket::AfterSend(Result result) {
   return ResultStatus(result, "write");
 }
 
-Result Socket::SendNow(std::span<const std::byte> bytes) noexcept {
-  if (!CurrentIoPoller().TakeTurnForCall()) return -EAGAIN;
-  const ssize_t sent =
-      ::send(fd_, bytes.data(), TransferBytes(bytes.size()), MSG_DONTWAIT | MSG_NOSIGNAL);
-  return sent < 0 ? -errno : sent;
-}
-
 bool Socket::EndWasReset() const noexcept {
   if (writer_met_reset_.load()) return true;
   constexpr uint32_t kWriter = static_cast<uint32_t>(User::kWriter);
@@ -78,7 +69,7 @@ bool Socket::EndWasReset() const noexcept {
   // The writer may be about to hear of it. After a proper end, the peer's, this side is still open.
   tcp_info info{};
   socklen_t bytes = sizeof(info);
-  return ::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
+  return ::getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
          info.tcpi_state == TCP_CLOSE;
 }
 

@@ -37,13 +37,13 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/core/internal/atomic.h>
-#include <bobbin/core/internal/dispatcher.h>
 #include <bobbin/core/internal/thread.h>
 
 #include "io/src/blocking.h"
 #include "io/src/file_descriptor.h"
 #include "io/src/limits.h"
 #include "io/src/op.h"
+#include "io/src/pollable.h"
 #include "io/src/result.h"
 
 namespace bobbin::io::internal {
@@ -52,7 +52,7 @@ class Socket {
  public:
   enum class User : uint32_t { kReader = 1, kWriter = 2, kCloser = 4, kGuest = 32 };
 
-  explicit Socket(FileDescriptor fd) : fd_(fd.Release()) {}
+  Socket(FileDescriptor fd, ShortRead short_read) : pollable_(fd.Release(), short_read) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
@@ -87,48 +87,35 @@ class Socket {
   // One transfer. REQUIRES: the calling thread is inside as reader or writer; there are bytes.
   Result Receive(bobbin::internal::Thread& self, std::span<std::byte> buffer) {
     if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
-      return BlockingReceive(self, fd_, buffer.data(), buffer.size());
+      return BlockingReceive(self, fd(), buffer.data(), buffer.size());
     }
-    while (true) {
-      if (self.ShouldStop()) return WhyStopped(self);
-      ParkedOp op(OpCode::kReceive, fd_, buffer.data(), TransferBytes(buffer.size()));
-      const Result result = op.Run(self);
-      if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
-    }
+    return Transfer(self, OpCode::kReceive, buffer.data(), buffer.size());
   }
   Result Send(bobbin::internal::Thread& self, std::span<const std::byte> bytes) {
     if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
-      return BlockingSend(self, fd_, bytes.data(), bytes.size());
+      return BlockingSend(self, fd(), bytes.data(), bytes.size());
     }
-    while (true) {
-      if (self.ShouldStop()) return WhyStopped(self);
-      if (!self.dispatcher()->has_ready()) {
-        if (const Result sent = SendNow(bytes); sent != -EAGAIN) return sent;
-      }
-      ParkedOp op(OpCode::kSend, fd_, const_cast<std::byte*>(bytes.data()),
-                  TransferBytes(bytes.size()));
-      const Result result = op.Run(self);
-      if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
-    }
+    return Transfer(self, OpCode::kSend, const_cast<std::byte*>(bytes.data()), bytes.size());
   }
   // What a reader is told of a result that is not positive, and a writer of a negative one.
   absl::StatusOr<size_t> AfterReceive(Result result) const;
   absl::Status AfterSend(Result result);
 
   // REQUIRES: the calling thread is inside.
-  int fd() const { return fd_; }
+  int fd() const { return pollable_.fd; }
 
  private:
   static constexpr uint32_t kOwned = 8;
   static constexpr uint32_t kClosing = 16;
   static constexpr uint32_t kStateMask = kOwned | kClosing;
 
-  // Sends by a system call, which is shorter than the way through the ring, if that delays nobody.
-  // -EAGAIN if it would, or if nothing can be sent now.
-  Result SendNow(std::span<const std::byte> bytes) noexcept;
-
-  static uint32_t TransferBytes(size_t bytes) {
-    return static_cast<uint32_t>(std::min(bytes, kTransferBytesMax));
+  Result Transfer(bobbin::internal::Thread& self, OpCode code, std::byte* data, size_t bytes) {
+    while (true) {
+      if (self.ShouldStop()) return WhyStopped(self);
+      ParkedOp op(code, pollable_, data, static_cast<uint32_t>(std::min(bytes, kTransferBytesMax)));
+      const Result result = op.Run(self);
+      if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
+    }
   }
 
   [[nodiscard]] bool Enter(User user) noexcept {
@@ -145,7 +132,7 @@ class Socket {
   }
   void Leave(User user) noexcept {
     const uint32_t bits = static_cast<uint32_t>(user);
-    const int fd = fd_;  // The owner may free the socket once this user is out.
+    const int fd = this->fd();  // The owner may free the socket once this user is out.
     // Pairs with itself: the last one out comes after everybody else.
     const uint32_t left = word_.fetch_sub(bits, std::memory_order_acq_rel) - bits;
     if (__builtin_expect((left & ~kOwned) == kClosing, 0)) LastOut(fd, (left & kOwned) == 0);
@@ -160,7 +147,7 @@ class Socket {
   // Set by a writer that met a reset, which the system tells only once; read by readers that meet
   // an end.
   bobbin::internal::Atomic<bool> writer_met_reset_{false};
-  const int fd_;
+  const Pollable pollable_;
 };
 
 }  // namespace bobbin::io::internal

@@ -31,6 +31,7 @@ using internal::FileDescriptor;
 using internal::Listener;
 using internal::Result;
 using internal::ResultStatus;
+using internal::ShortRead;
 using internal::Socket;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
@@ -64,7 +65,8 @@ absl::StatusOr<SocketAddress> AddressOf(int fd, Call call, std::string_view oper
 Result ConnectSocket(Thread& self, int fd, const SocketAddress& peer) {
   if (self.role() != Role::kVirtual) return internal::BlockingConnect(self, fd, peer);
   // The kernel has copied the address before this returns.
-  internal::ParkedOp op(internal::OpCode::kConnect, fd, const_cast<sockaddr*>(peer.data()),
+  const internal::Pollable pollable(fd);
+  internal::ParkedOp op(internal::OpCode::kConnect, pollable, const_cast<sockaddr*>(peer.data()),
                         peer.bytes());
   return op.Run(self);
 }
@@ -83,7 +85,7 @@ TcpStream TcpStream::Adopt(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   BOBBIN_CHECK(flags >= 0, "TcpStream::Adopt wants an open descriptor");
   if ((flags & O_NONBLOCK) != 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-  return TcpStream(std::make_unique<Socket>(FileDescriptor(fd)).release());
+  return TcpStream(std::make_unique<Socket>(FileDescriptor(fd), ShortRead::kMayHideMore).release());
 }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer) {
@@ -98,7 +100,7 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer) {
   // A socket whose connect was given up is of no use: it is closed here in any case.
   const Result result = ConnectSocket(self, fd.get(), peer);
   if (result < 0) return ResultStatus(result, operation());
-  return TcpStream(std::make_unique<Socket>(std::move(fd)).release());
+  return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
 }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer) {
@@ -233,7 +235,7 @@ absl::StatusOr<TcpListener> TcpListener::Bind(std::string_view local,
 
 absl::StatusOr<TcpStream> TcpListener::Accept() {
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, listener().Accept());
-  return TcpStream(std::make_unique<Socket>(std::move(fd)).release());
+  return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
 }
 
 void TcpListener::Close() { listener().Close(); }

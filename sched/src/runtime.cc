@@ -45,6 +45,7 @@ absl::Status Runtime::AwaitIdle() {
 absl::Status Runtime::Shutdown() { return core_->Shutdown(); }
 int Runtime::carriers() const { return core_->carrier_count(); }
 std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
+std::string_view Runtime::poller_reason() const { return core_->carrier(0).poller().reason(); }
 RuntimeStatistics Runtime::Statistics() const { return core_->Statistics(); }
 StackUsage Runtime::MeasureStacks() const { return core_->MeasureStacks(); }
 std::string Runtime::Dump(const DumpOptions& options) const {

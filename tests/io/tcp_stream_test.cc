@@ -703,7 +703,7 @@ TEST(TcpStreamDeathTest, ARuntimeWithoutAnIoPollerAbortsAndSaysWhatToPass) {
             .Join()
             .IgnoreError();
       },
-      "RuntimeOptions.*poller = bobbin::io::UringPoller");
+      "RuntimeOptions.*poller = bobbin::io::AutoPoller");
 }
 
 }  // namespace

@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UringPoller: gives each carrier of a runtime an io_uring to sleep in and to do its I/O with.
+// AutoPoller: gives each carrier of a runtime an io_uring to sleep in and to do its I/O with, or an
+// epoll where io_uring cannot be had. UringPoller, EpollPoller: the one or the other, whatever
+// happens.
 //
-// Needs Linux 6.1. What later kernels have is used where it is there. Each carrier's ring is
-// created on its own OS thread; ProbeUring tells beforehand whether that will work, and if not,
-// why.
+// Programs behave the same with both; with a ring they are faster. A container's default seccomp
+// profile refuses io_uring, as do some distributions' settings, so AutoPoller tries it out before
+// the first carrier starts: it sets a ring up and receives, accepts and cancels with it. If that
+// does not work, all carriers of the runtime use epoll; the reason is printed to standard error
+// once a process, and Runtime::poller_reason has it.
+//
+// The environment variable BOBBIN_IO has a say where AutoPoller decides: `auto`, `uring` (the
+// runtime does not start without) or `epoll`. Anything else is an error of the runtime's start.
+//
+// A ring needs Linux 6.1. What later kernels have is used where it is there; epoll wants 5.11, and
+// before that sleeps for whole milliseconds.
 //
 //   Called from   any thread.
 //   Suspends      never.
-//   Errors        A runtime whose ring cannot be created does not start; the status is
+//   Errors        A runtime whose poller cannot start does not start. With a ring the status is
 //                 ProbeUring's: UNIMPLEMENTED (the kernel is too old or has no io_uring),
 //                 PERMISSION_DENIED (refused by a seccomp filter or by the sysctl
 //                 kernel.io_uring_disabled), RESOURCE_EXHAUSTED (descriptors, or locked memory).
-//   Cost          a ring takes some 200 KiB of kernel memory and some 100 us to set up.
+//                 INVALID_ARGUMENT: BOBBIN_IO says something else than above.
+//   Cost          A ring takes some 200 KiB of kernel memory and some 100 us to set up; trying one
+//                 out takes about as long again. An epoll takes two descriptors a carrier.
 //
 // Example:
-//   int main() { return bobbin::Run(Serve, {.poller = bobbin::io::UringPoller()}); }
+//   int main() { return bobbin::Run(Serve, {.poller = bobbin::io::AutoPoller()}); }
 
 #ifndef BOBBIN_IO_IO_H_
 #define BOBBIN_IO_IO_H_
@@ -38,8 +50,10 @@ struct UringOptions {
   bool forces_eventfd_wake = false;
 };
 
-// A poller for each carrier. Pass it as RuntimeOptions::poller.
+// A poller for each carrier: pass one of these as RuntimeOptions::poller. The options are of rings.
+PollerFactory AutoPoller(UringOptions options = {});
 PollerFactory UringPoller(UringOptions options = {});
+PollerFactory EpollPoller();
 
 // Sets up a ring, uses it and closes it again. OK, or why this process cannot have one.
 absl::Status ProbeUring(const UringOptions& options = {});

@@ -19,8 +19,9 @@
 //   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns,
 //                 not longer.
 //   Cost          A read: one entry in the carrier's ring, one park, no allocation. A write: the
-//                 same, or one system call where no other virtual thread is ready. A connection at
-//                 rest holds about 64 bytes here, besides the stack of who waits for it.
+//                 same, or one system call where no other virtual thread is ready. With epoll: one
+//                 system call, and if that finds nothing a park and one more. A connection at rest
+//                 holds about 64 bytes here, besides the stack of who waits for it.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto listener, bobbin::io::TcpListener::Bind("127.0.0.1:7000"));

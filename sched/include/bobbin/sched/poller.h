@@ -85,6 +85,8 @@ class Poller {
 
   // "futex", "io_uring", "epoll": for people.
   virtual std::string_view name() const noexcept = 0;
+  // Why it is this one, if another one was preferred: for people.
+  virtual std::string_view reason() const noexcept { return {}; }
 };
 
 // Makes the poller of each carrier. Empty: the futex poller.

@@ -17,7 +17,7 @@
 //                 while the carriers do.
 //
 // Example:
-//   int main() { return bobbin::Run(Serve, {.poller = bobbin::io::UringPoller()}); }
+//   int main() { return bobbin::Run(Serve, {.poller = bobbin::io::AutoPoller()}); }
 
 #ifndef BOBBIN_SCHED_RUNTIME_H_
 #define BOBBIN_SCHED_RUNTIME_H_
@@ -111,7 +111,10 @@ class Runtime {
   absl::Status Shutdown();
 
   int carriers() const;
+  // Where the carriers sleep: "futex", "io_uring" or "epoll".
   std::string_view poller_name() const;
+  // Why not in the poller that was preferred; empty where that is the one.
+  std::string_view poller_reason() const;
   RuntimeStatistics Statistics() const;
   // Asks the kernel, page by page.
   StackUsage MeasureStacks() const;
