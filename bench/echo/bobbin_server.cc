@@ -21,7 +21,6 @@
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/status.h>
-#include <bobbin/io/io.h>
 #include <bobbin/io/tcp.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
@@ -117,7 +116,7 @@ ServerReport EchoServer::Report() {
 
 }  // namespace
 
-int RunBobbinServer(const ServerOptions& options) {
+int RunBobbinServer(const ServerOptions& options, PollerFactory poller) {
   const auto failed = [](std::string_view error) {
     std::fprintf(stderr, "bobbin: %.*s\n", static_cast<int>(error.size()), error.data());
     return 1;
@@ -136,7 +135,7 @@ int RunBobbinServer(const ServerOptions& options) {
   const std::string listening = listener->local_address().ToString();
 
   absl::StatusOr<std::unique_ptr<Runtime>> runtime =
-      Runtime::Create({.carriers = options.carriers, .poller = io::UringPoller()});
+      Runtime::Create({.carriers = options.carriers, .poller = std::move(poller)});
   if (!runtime.ok()) return failed(MessageOf(runtime.status()));
   EchoServer server(options, *std::move(listener));
   VirtualThread acceptor = (*runtime)->Spawn({.name = "acceptor"}, [&] { return server.Serve(); });

@@ -11,7 +11,7 @@
 set -euo pipefail
 
 bin_dir=build/release/bench
-backends=${BOBBIN_ECHO_BACKENDS:-raw-uring raw-epoll bobbin}
+backends=${BOBBIN_ECHO_BACKENDS:-raw-uring raw-epoll bobbin bobbin-epoll}
 connections=${BOBBIN_ECHO_CONNECTIONS:-1 64 1000}
 depth=${BOBBIN_ECHO_DEPTH:-1}
 bytes=${BOBBIN_ECHO_BYTES:-64}
@@ -35,7 +35,7 @@ FOLDER holds bobbin_echo_server and bobbin_echo_load; $bin_dir if not given.
   --rounds N           default $rounds
   --seconds S          measured in each run, default $seconds
   --warmup S           before that, default $warmup
-  --carriers N         of the backend bobbin, default $carriers
+  --carriers N         of the bobbin backends, default $carriers
   --server-cpu C       default $server_cpu
   --load-cpu C         default $load_cpu
 
@@ -108,7 +108,7 @@ listening_port() {
 # One run: starts BACKEND, loads it with COUNT connections, adds a line to the samples.
 measure() {
   local backend=$1 count=$2 what="$1, $2 connections" port result report carriers_here=1
-  [[ $backend != bobbin ]] || carriers_here=$carriers
+  [[ $backend != bobbin* ]] || carriers_here=$carriers
   : >"$scratch/errors"
   : >"$scratch/server"  # Before the server starts: the last one's port must not be found there.
   "$server" --backend="$backend" --cpu "$server_cpu" --carriers "$carriers_here" \
@@ -159,7 +159,7 @@ done
 first=${backends%% *}
 echo "echo of $bytes bytes, depth $depth, medians of $rounds rounds of $seconds s," \
   "server on cpu $server_cpu, load on cpu $load_cpu"
-format='%11s  %-10s %11s %8s %10s %10s %13s %12s %10s\n'
+format='%11s  %-12s %11s %8s %10s %10s %13s %12s %10s\n'
 # shellcheck disable=SC2059
 printf "$format" connections backend requests/s ratio 'p50 us' 'p99 us' 'p99 first s' \
   'CPU us/req' 'B/conn'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bobbin_echo_server: one echo server, three ways to wait.
+// bobbin_echo_server: one echo server, four ways to wait.
 //
 // Prints "listening ADDRESS:PORT" when it is ready and one JSON object when it ends, at SIGTERM, at
 // SIGINT or after --seconds. Exit codes: 0 served, 1 an error while serving, 2 wrong options.
@@ -9,6 +9,8 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+
+#include <bobbin/io/io.h>
 
 #include "bench/echo/bobbin_server.h"
 #include "bench/echo/process_setup.h"
@@ -25,8 +27,8 @@ constexpr size_t kBufferBytesMax = size_t{1} << 24;
 // Returns what is wrong, in one line; empty if nothing is.
 std::string CheckServerOptions(const std::string& backend, const ServerOptions& options) {
   const bool is_raw = backend == "raw-uring" || backend == "raw-epoll";
-  if (!is_raw && backend != "bobbin") {
-    return "backend " + backend + ": must be bobbin, raw-uring or raw-epoll";
+  if (!is_raw && backend != "bobbin" && backend != "bobbin-epoll") {
+    return "backend " + backend + ": must be bobbin, bobbin-epoll, raw-uring or raw-epoll";
   }
   if (!SocketAddress::Parse(options.host, options.port)) {
     return "host " + options.host + ": not a numeric address";
@@ -46,7 +48,8 @@ int Main(int argc, char** argv) {
   ServerOptions options;
   std::string backend = "bobbin";
   CLI::App app("An echo server over TCP, to be measured.", "bobbin_echo_server");
-  app.add_option("--backend", backend, "bobbin, raw-uring or raw-epoll")->capture_default_str();
+  app.add_option("--backend", backend, "bobbin, bobbin-epoll, raw-uring or raw-epoll")
+      ->capture_default_str();
   app.add_option("--host", options.host, "numeric address to listen on")->capture_default_str();
   app.add_option("--port", options.port, "port, 0 for a free one")->capture_default_str();
   app.add_option("--carriers", options.carriers, "OS threads that serve")->capture_default_str();
@@ -72,7 +75,8 @@ int Main(int argc, char** argv) {
 
   if (backend == "raw-uring") return RunRawUringServer(options);
   if (backend == "raw-epoll") return RunRawEpollServer(options);
-  return RunBobbinServer(options);
+  if (backend == "bobbin-epoll") return RunBobbinServer(options, io::EpollPoller());
+  return RunBobbinServer(options, io::UringPoller());
 }
 
 }  // namespace
