@@ -19,8 +19,24 @@ namespace {
 using bobbin::internal::Thread;
 using bobbin::internal::TimerNode;
 
-// Waits until `fd` has one of `events` or an error, within the governing deadline. 0 if it has.
-Result AwaitReady(Thread& self, int fd, short events) {
+// Runs `call(flags)`, which returns like a system call, until it does more than being interrupted.
+template <typename Call>
+Result Repeat(Thread& self, int fd, short events, Call call) {
+  while (true) {
+    if (self.ShouldStop()) return WhyStopped(self);
+    const bool is_bounded = self.governing() != nullptr;
+    if (is_bounded) {
+      if (const Result stop = BlockingAwait(self, fd, events); stop != 0) return stop;
+    }
+    const int64_t value = call(is_bounded ? MSG_DONTWAIT : 0);
+    const Result result = value < 0 ? -errno : value;
+    if (!IsWorthRepeating(result)) return result;
+  }
+}
+
+}  // namespace
+
+Result BlockingAwait(Thread& self, int fd, short events) {
   while (true) {
     if (self.ShouldStop()) return WhyStopped(self);
     timespec left{};
@@ -36,27 +52,12 @@ Result AwaitReady(Thread& self, int fd, short events) {
               .tv_nsec = nanoseconds % kNanosecondsPerSecond};
     }
     pollfd entry{.fd = fd, .events = events, .revents = 0};
-    // A signal, or no memory: as if nothing had happened. The call behind this one tells of errors.
-    if (::ppoll(&entry, 1, governing == nullptr ? nullptr : &left, nullptr) > 0) return 0;
-  }
-}
-
-// Runs `call(flags)`, which returns like a system call, until it does more than being interrupted.
-template <typename Call>
-Result Repeat(Thread& self, int fd, short events, Call call) {
-  while (true) {
-    if (self.ShouldStop()) return WhyStopped(self);
-    const bool is_bounded = self.governing() != nullptr;
-    if (is_bounded) {
-      if (const Result stop = AwaitReady(self, fd, events); stop != 0) return stop;
+    // A signal, or no memory: as if nothing had happened.
+    if (::ppoll(&entry, 1, governing == nullptr ? nullptr : &left, nullptr) > 0) {
+      return (entry.revents & POLLNVAL) != 0 ? -EBADF : 0;
     }
-    const int64_t value = call(is_bounded ? MSG_DONTWAIT : 0);
-    const Result result = value < 0 ? -errno : value;
-    if (!IsWorthRepeating(result)) return result;
   }
 }
-
-}  // namespace
 
 Result BlockingReceive(Thread& self, int fd, void* data, size_t bytes) {
   return Repeat(self, fd, POLLIN, [&](int flags) { return ::recv(fd, data, bytes, flags); });
@@ -69,7 +70,7 @@ Result BlockingSend(Thread& self, int fd, const void* data, size_t bytes) {
 
 Result BlockingAccept(Thread& self, int fd) {
   while (true) {
-    if (const Result stop = AwaitReady(self, fd, POLLIN); stop != 0) return stop;
+    if (const Result stop = BlockingAwait(self, fd, POLLIN); stop != 0) return stop;
     const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
     const Result result = accepted < 0 ? -errno : accepted;
     // Another process may have been quicker.
@@ -81,7 +82,7 @@ Result BlockingConnect(Thread& self, int fd, const SocketAddress& address) {
   if (self.ShouldStop()) return WhyStopped(self);
   const Result begun = BeginConnect(fd, address.data(), address.bytes());
   if (begun != -EAGAIN) return begun;
-  if (const Result stop = AwaitReady(self, fd, POLLOUT); stop != 0) return stop;
+  if (const Result stop = BlockingAwait(self, fd, POLLOUT); stop != 0) return stop;
   return ConnectOutcome(fd);
 }
 

@@ -22,6 +22,9 @@
 
 namespace bobbin::io::internal {
 
+// Waits until `fd` has one of poll(2)'s `events` or an error: 0 if it has.
+Result BlockingAwait(bobbin::internal::Thread& self, int fd, short events);
+
 Result BlockingReceive(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
 Result BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
 // REQUIRES: accept(2) does not wait on `fd`.

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/status.h>
+#include <bobbin/io/readiness.h>
 #include <bobbin/io/tcp.h>
 #include <bobbin/sched/runtime.h>
 
@@ -53,6 +54,8 @@ class Line {
     const std::array<std::byte, 16> bytes{};
     EXPECT_EQ(::send(peer_, bytes.data(), count, 0), static_cast<ssize_t>(count));
   }
+
+  int fd() const { return own_; }
 
   io::TcpStream stream;
 
@@ -112,6 +115,28 @@ WaitStage Connecting(Runtime&) {
           .pace = Pace::kSlow};
 }
 
+WaitStage AwaitingReadable(Runtime&) {
+  auto line = std::make_shared<Line>();
+  return {.wait =
+              [line] {
+                const absl::Status status = io::WaitReadable(line->fd());
+                std::array<std::byte, 1> byte;
+                if (!status.ok()) return status;
+                EXPECT_EQ(::recv(line->fd(), byte.data(), 1, MSG_DONTWAIT), 1);
+                return status;
+              },
+          .satisfy = [line] { line->SendFromPeer(1); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
+WaitStage AwaitingWritable(Runtime&) {
+  auto line = std::make_shared<Line>();
+  line->Fill();
+  return {.wait = [line] { return io::WaitWritable(line->fd()); },
+          .satisfy = [line] { line->Drain(); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
@@ -140,6 +165,8 @@ const WaitStages& Stages() {
          });
        }},
       {"TcpListener::Accept", Accepting},
+      {"WaitReadable", AwaitingReadable},
+      {"WaitWritable", AwaitingWritable},
   };
   return stages;
 }
