@@ -97,6 +97,9 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
  private:
   friend class EpollPoller;
   friend class RingPoller;
+  // What a ring has the kernel do for it; see ring_poller.h.
+  enum class Step : uint8_t { kCall, kLook, kWatch };
+
   static constexpr uint32_t kMagic = 0x0bb1'4090;
 
   uint64_t user_data() const {
@@ -112,6 +115,7 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   uint16_t generation_ = 0;
   const OpCode code_;
   Stage stage_ = Stage::kIdle;
+  Step step_ = Step::kCall;
   bool is_cancel_wanted_ = false;  // Asked for since it started.
 };
 

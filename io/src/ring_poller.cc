@@ -26,6 +26,9 @@ namespace {
 // among a thousand connections costs twice the user time.
 constexpr uint32_t kThreadsAhead = 4;
 
+// What a poll says that there is room, or that a call will tell why there never will be.
+constexpr int32_t kRoom = POLLOUT | POLLERR | POLLHUP;
+
 Op* RecordOf(const io_uring_cqe& completion) noexcept {
   return reinterpret_cast<Op*>(completion.user_data & kAddressMask);
 }
@@ -88,23 +91,30 @@ bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
       op.set_result(result);
       return true;
     }
+    Start(op, Op::Step::kLook);
+    return false;
   }
-  Start(op);
+  Start(op, op.code_ == OpCode::kAwaitWritable ? Op::Step::kLook : Op::Step::kCall);
   return false;
 }
 
 void RingPoller::StartAccept(AcceptOp& op) noexcept {
   op.SetMode(AcceptOp::Mode::kWaits);
-  Start(op);
+  Start(op, Op::Step::kCall);
 }
 
-void RingPoller::Start(Op& op) noexcept {
+void RingPoller::Start(Op& op, Op::Step step) noexcept {
   CheckOwner();
   BOBBIN_DCHECK(op.stage_ == Op::Stage::kIdle, "an operation is started twice");
   op.poller_ = this;
   op.generation_ = ++generation_;
   op.is_cancel_wanted_ = false;
   ++in_flight_;
+  Submit(op, step);
+}
+
+void RingPoller::Submit(Op& op, Op::Step step) noexcept {
+  op.step_ = step;
   if (__builtin_expect(!deferred_.empty(), 0) || !Prepare(op)) {
     op.stage_ = Op::Stage::kDeferred;
     deferred_.PushBack(op);
@@ -117,6 +127,12 @@ void RingPoller::Start(Op& op) noexcept {
 bool RingPoller::Prepare(Op& op) noexcept {
   io_uring_sqe* const entry = ring_.NextEntry();
   if (entry == nullptr) return false;
+  if (__builtin_expect(op.step_ != Op::Step::kCall, 0)) {
+    io_uring_prep_poll_add(entry, op.fd(), POLLOUT);
+    if (op.step_ == Op::Step::kWatch) entry->len = IORING_POLL_ADD_MULTI;
+    entry->user_data = op.user_data();
+    return true;
+  }
   switch (op.code_) {
     case OpCode::kReceive:
       // Not POLL_FIRST: under load the data is often there by the time the kernel looks, and a look
@@ -124,7 +140,7 @@ bool RingPoller::Prepare(Op& op) noexcept {
       io_uring_prep_recv(entry, op.fd(), op.data_, op.bytes_, 0);
       break;
     case OpCode::kSend:
-      io_uring_prep_send(entry, op.fd(), op.data_, op.bytes_, MSG_NOSIGNAL);
+      io_uring_prep_send(entry, op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
       break;
     case OpCode::kConnect:
       io_uring_prep_connect(entry, op.fd(), static_cast<const sockaddr*>(op.data_), op.bytes_);
@@ -136,7 +152,7 @@ bool RingPoller::Prepare(Op& op) noexcept {
       io_uring_prep_poll_add(entry, op.fd(), POLLIN);
       break;
     case OpCode::kAwaitWritable:
-      io_uring_prep_poll_add(entry, op.fd(), POLLOUT);
+      BOBBIN_DCHECK(false, "there is nothing to call");
       break;
   }
   entry->user_data = op.user_data();
@@ -152,7 +168,7 @@ void RingPoller::CancelOp(Op& op) noexcept {
     // The kernel has never heard of it.
     deferred_.Remove(op);
     Finish(op, -ECANCELED);
-  } else if (!PrepareCancel(op)) {
+  } else if (!op.is_linked() && !PrepareCancel(op)) {
     deferred_.PushBack(op);
   }
 }
@@ -231,10 +247,32 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
                    op.user_data() == completion.user_data,
                "a completion for an operation that has ended");
   if ((completion.flags & IORING_CQE_F_MORE) != 0) {
+    if (op.code_ != OpCode::kAccept) return OnWatched(op, completion.res);
     return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
   }
   if (__builtin_expect(op.is_linked(), 0)) deferred_.Remove(op);  // Its cancel comes too late.
+  const bool has_no_room = op.code_ == OpCode::kSend && completion.res == -EAGAIN;
+  if (__builtin_expect(op.step_ != Op::Step::kCall || has_no_room, 0)) {
+    return AfterStep(op, completion.res);
+  }
   Finish(op, completion.res);
+}
+
+void RingPoller::OnWatched(Op& op, int32_t result) noexcept {
+  if ((result & kRoom) == 0 || op.is_linked()) return;
+  // The watch may see room more than once before it ends: a second cancel finds nothing.
+  if (!PrepareCancel(op)) deferred_.PushBack(op);
+}
+
+void RingPoller::AfterStep(Op& op, int32_t result) noexcept {
+  if (op.is_cancel_wanted_) return Finish(op, -ECANCELED);
+  const bool is_look = op.step_ == Op::Step::kLook;
+  if (op.step_ == Op::Step::kCall) return Submit(op, Op::Step::kLook);
+  if (is_look && result >= 0 && (result & kRoom) == 0) return Submit(op, Op::Step::kWatch);
+  // A watch that has seen room was taken back.
+  if (result < 0 && (is_look || result != -ECANCELED)) return Finish(op, result);
+  // A send is made anew by whoever wanted it.
+  Finish(op, op.code_ == OpCode::kSend ? -EAGAIN : POLLOUT);
 }
 
 void RingPoller::Finish(Op& op, int32_t result) noexcept {

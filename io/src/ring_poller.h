@@ -11,6 +11,14 @@
 // flight, and a write to the eventfd completes it. Either is kept until it is taken, so a wake that
 // comes before the sleep ends that sleep.
 //
+// Waiting for room. A send that finds none is not left to the kernel to wait for. When the peer has
+// finished (RDHUP), the kernel takes that for a reason to try a send again, a hundred times in a
+// row, and then gives it to a thread of its own, which blocks; there is one for all of a ring, and
+// any peer could keep it. So a send only tries (kCall). If there is no room, a one-shot poll says
+// when there is (kLook), and the send is made anew. If that poll says no more than RDHUP, a
+// multishot poll does it (kWatch): it says RDHUP once, and then only what changes; it is taken back
+// when there is room.
+//
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.
 
@@ -60,8 +68,10 @@ class RingPoller final : public IoPoller {
  private:
   enum class DoorbellState : uint8_t { kUnused, kDown, kArmed };
 
-  // Hands `op` to the kernel, soon.
-  void Start(Op& op) noexcept;
+  // Hands `op` to the kernel, soon, beginning with `step`.
+  void Start(Op& op, Op::Step step) noexcept;
+  // Has the kernel do `step` for an operation that was started.
+  void Submit(Op& op, Op::Step step) noexcept;
   // Whether a send may be a system call of its own, which is shorter than the way through the ring,
   // without that others wait for it: nobody is ready, nothing waits to be submitted or has
   // completed, and there were not too many such calls since the last poll. Counts as one.
@@ -75,6 +85,10 @@ class RingPoller final : public IoPoller {
   uint32_t TakeCompletions() noexcept;
   void Dispatch(const io_uring_cqe& completion) noexcept;
   void Finish(Op& op, int32_t result) noexcept;
+  // The next step of one that waits for room, whose step has ended with `result`.
+  void AfterStep(Op& op, int32_t result) noexcept;
+  // Ends the watch if there is room.
+  void OnWatched(Op& op, int32_t result) noexcept;
 
   // Posts a completion to the ring; from any thread. Negative: an error number.
   int SendMessage() noexcept;

@@ -165,6 +165,33 @@ BOBBIN_IO_TEST(ReadinessTest, AnEndCountsAsReady) {
   EXPECT_OK(writer.Join());
 }
 
+// The peer's end is no room to write.
+BOBBIN_IO_TEST(ReadinessTest, AWriterWaitsForRoomAlsoWhenThePeerHasFinished) {
+  for (int round = 0; round < Rounds(50); ++round) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    std::array<std::byte, 4096> bytes{};
+    while (::send(ends[0], bytes.data(), bytes.size(), 0) > 0) {
+    }
+    std::atomic<bool> has_room{false};
+    WaitProbe probe;
+    VirtualThread writer = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      EXPECT_OK(io::WaitWritable(ends[0]));
+      EXPECT_TRUE(has_room);
+    });
+    if (random().OneIn(2)) probe.AwaitParked();
+    ::shutdown(ends[1], SHUT_WR);
+    for (uint64_t spins = random().Below(5); spins > 0; --spins) Yield();
+    has_room = true;
+    while (::recv(ends[1], bytes.data(), bytes.size(), 0) > 0) {
+    }
+    EXPECT_OK(writer.Join());
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+}
+
 BOBBIN_IO_TEST(ReadinessTest, AFileIsAlwaysReady) {
   const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <bobbin/core/cancel.h>
@@ -234,6 +236,40 @@ BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AWriterThatNeverWaitsLetsOthersRunAndObeys
   pair.left.Close();
 }
 
+BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AReaderThatNeverWaitsLetsOthersRunAndObeysItsDeadline) {
+  Pair pair = MakeLocalPair();
+  OsThreads threads;
+  threads.Start([&] {
+    const std::vector<std::byte> bytes(size_t{1} << 16);
+    while (pair.right.WriteAll(bytes).ok()) {
+    }
+  });
+  std::atomic<bool> is_over{false};
+  std::atomic<int> turns{0};
+  std::vector<VirtualThread> others;
+  for (int i = 0; i < carriers(); ++i) {
+    others.push_back(runtime().Spawn({.placement = Placement::kSpread}, [&] {
+      while (!is_over) {
+        Yield();
+        ++turns;
+      }
+    }));
+  }
+  EXPECT_OK(runtime()
+                .Spawn([&] {
+                  DeadlineScope scope(milliseconds(100));
+                  std::array<std::byte, 16> buffer;
+                  absl::Status status;
+                  while (status.ok()) status = pair.left.Read(buffer).status();
+                  EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
+                })
+                .Join());
+  is_over = true;
+  for (VirtualThread& other : others) EXPECT_OK(other.Join());
+  EXPECT_GE(turns, 10);
+  pair.left.Close();
+}
+
 BOBBIN_IO_TEST(TcpStreamTest, CancelEndsAWriterThatNeverWaits) {
   Pair pair = MakeLocalPair();
   OsThreads threads;
@@ -267,6 +303,140 @@ BOBBIN_IO_TEST(TcpStreamTest, AnswerArrivesAfterTheAskerHasFinished) {
   ASSERT_OK(pair.left.ShutdownWrite());
   EXPECT_EQ(ReadText(pair.left, size_t{2} << 20).size(), size_t{1} << 20);
   EXPECT_OK(server.Join());
+}
+
+// That the peer has finished must not be taken for a reason to try again at once, or to give up.
+BOBBIN_IO_TEST(TcpStreamTest, PeersThatHaveFinishedAndDoNotReadHoldNobodyUp) {
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 6; ++i) pairs.push_back(i < 2 ? MakePair() : MakeLocalPair(4096));
+  const std::string text(size_t{16} << 20, 'a');
+  std::vector<WaitProbe> probes(pairs.size());
+  const auto finish = [](Pair& pair) { EXPECT_OK(pair.right.ShutdownWrite()); };
+  TaskGroup writers({.placement = Placement::kSpread});
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    // Some finish before the writer waits, some while it does.
+    if (i % 2 == 0) finish(pairs[i]);
+    writers.Spawn([&, i] {
+      probes[i].Attach();
+      return pairs[i].left.WriteAll(Bytes(text));
+    });
+    probes[i].AwaitParked();
+    if (i % 2 == 1) finish(pairs[i]);
+  }
+  const uint64_t turns = runtime().Statistics().turns;
+  ASSERT_OK(SleepFor(milliseconds(30)));
+  EXPECT_LT(runtime().Statistics().turns - turns, 40u);
+  ExpectNoKernelThreads();
+  // The last first: each is independent of those that were there before.
+  for (size_t i = pairs.size(); i-- > 0;) {
+    std::vector<std::byte> buffer(text.size());
+    EXPECT_OK(pairs[i].right.ReadExact(buffer));
+  }
+  EXPECT_OK(writers.Wait());
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, DeadlineEndsAWriteToAPeerThatHasFinishedAndDoesNotRead) {
+  for (int round = 0; round < Rounds(20); ++round) {
+    Pair pair = MakeLocalPair(4096);
+    ASSERT_OK(pair.right.ShutdownWrite());
+    {
+      DeadlineScope scope(microseconds(random().Between(500, 3000)));
+      absl::Status status;
+      while (status.ok()) status = pair.left.WriteAll(Bytes("some bytes that nobody reads"));
+      EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
+    }
+    pair.left.Close();
+    std::array<std::byte, 4096> buffer;
+    while (*pair.right.Read(buffer) > 0) {
+    }
+  }
+}
+
+// What comes last and the end may arrive together, or one behind the other at any instant.
+BOBBIN_IO_TEST(TcpStreamTest, TheEndIsSeenBehindTheLastBytes) {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < 8; ++i) {
+    group.Spawn([&, random = random().Fork()]() mutable -> absl::Status {
+      for (int round = 0; round < Rounds(100); ++round) {
+        BOBBIN_ASSIGN_OR_RETURN(auto writer, io::TcpStream::Connect(listener->local_address()));
+        BOBBIN_ASSIGN_OR_RETURN(auto reader, listener->Accept());
+        VirtualThread other = Spawn({.placement = Placement::kSpread}, [&reader]() -> absl::Status {
+          BOBBIN_RETURN_IF_ERROR(reader.WriteAll(Bytes("a")));
+          EXPECT_EQ(ReadText(reader, 100).size() % 3, 0u);
+          return absl::OkStatus();
+        });
+        EXPECT_EQ(ReadText(writer, 1), "a");
+        for (uint64_t part = random.Below(4); part > 0; --part) {
+          BOBBIN_RETURN_IF_ERROR(writer.WriteAll(Bytes("end")));
+          for (uint64_t spins = random.Below(3); spins > 0; --spins) Yield();
+        }
+        BOBBIN_RETURN_IF_ERROR(writer.ShutdownWrite());
+        BOBBIN_RETURN_IF_ERROR(other.Join());
+      }
+      return absl::OkStatus();
+    });
+  }
+  EXPECT_OK(group.Wait());
+}
+
+// A read ends at the mark of urgent data, although there is more behind it.
+BOBBIN_IO_TEST(TcpStreamTest, WhatIsBehindUrgentDataIsRead) {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  for (int round = 0; round < Rounds(50); ++round) {
+    const int peer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(::connect(peer, listener->local_address().data(), listener->local_address().bytes()),
+              0);
+    auto stream = listener->Accept();
+    ASSERT_OK(stream);
+    WaitProbe probe;
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      EXPECT_EQ(ReadText(*stream, 6), "abcdef");
+    });
+    if (random().OneIn(2)) probe.AwaitParked();
+    for (const auto& [text, flags] : {std::pair("ab", 0), {"!", MSG_OOB}, {"cd", 0}, {"ef", 0}}) {
+      EXPECT_GT(::send(peer, text, std::strlen(text), flags), 0);
+      if (random().OneIn(2)) Yield();
+    }
+    EXPECT_OK(reader.Join());
+    ::close(peer);
+  }
+}
+
+// Within the kernel a read ends behind a message that carries descriptors.
+BOBBIN_IO_TEST(TcpStreamTest, WhatIsBehindDescriptorsIsRead) {
+  for (int round = 0; round < Rounds(50); ++round) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    io::TcpStream stream = io::TcpStream::Adopt(ends[0]);
+    WaitProbe probe;
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      EXPECT_EQ(ReadText(stream, 6), "abcdef");
+    });
+    if (random().OneIn(2)) probe.AwaitParked();
+    for (const char* const text : {"ab", "cd", "ef"}) {
+      iovec part{.iov_base = const_cast<char*>(text), .iov_len = 2};
+      alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+      msghdr message{};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* const header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &ends[1], sizeof(int));
+      EXPECT_EQ(::sendmsg(ends[1], &message, 0), 2);
+    }
+    EXPECT_OK(reader.Join());
+    stream.Close();
+    ::close(ends[1]);
+  }
 }
 
 // A client that resets the connection when it is closed.
@@ -437,6 +607,52 @@ BOBBIN_IO_TEST(TcpStreamTest, AReusedDescriptorNeverServesAnOldReader) {
     ASSERT_OK(new_pair.right.WriteAll(Bytes("n")));
     EXPECT_EQ(ReadText(new_pair.left, 1), "n");
     EXPECT_OK(old_reader.Join());
+  }
+}
+
+// The same where what was closed lives on, as it does in a process that was forked: the kernel may
+// still tell of it.
+BOBBIN_IO_TEST(TcpStreamTest, AReusedDescriptorIsNotTakenForOneThatLivesOnElsewhere) {
+  for (int round = 0; round < Rounds(500); ++round) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    io::TcpStream old_stream = io::TcpStream::Adopt(ends[0]);
+    const int kept = ::dup(ends[0]);
+    std::array<std::byte, 1> buffer;
+    {
+      DeadlineScope scope(microseconds(20));
+      EXPECT_THAT(old_stream.Read(buffer), StatusIs(kDeadlineExceeded));
+    }
+    old_stream.Close();
+    Pair pair = MakeLocalPair();
+    WaitProbe probe;
+    VirtualThread reader = Spawn([&] {
+      probe.Attach();
+      EXPECT_EQ(ReadText(pair.left, 1), "n");
+    });
+    probe.AwaitParked();
+    // The old one is shut down, but not closed: it has news.
+    ::close(ends[1]);
+    if (random().OneIn(2)) Yield();
+    ASSERT_OK(pair.right.WriteAll(Bytes("n")));
+    EXPECT_OK(reader.Join());
+    ::close(kept);
+  }
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, ReadersOnAllCarriersTakeTurns) {
+  Pair pair = MakePair();
+  const int rounds = Rounds(500);
+  for (int round = 0; round < rounds; ++round) {
+    WaitProbe probe;
+    const std::string text(1 + random().Below(8), 't');
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      EXPECT_EQ(ReadText(pair.left, text.size()), text);
+    });
+    if (random().OneIn(2)) probe.AwaitParked();
+    ASSERT_OK(pair.right.WriteAll(Bytes(text)));
+    EXPECT_OK(reader.Join());
   }
 }
 
