@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sockets over a kernel that does now and then what kernels seldom do.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/status.h>
+#include <bobbin/sched/sleep.h>
+#include <bobbin/sched/spawn.h>
+#include <bobbin/sched/task_group.h>
+
+#include "tests/io/faulty_kernel.h"
+#include "tests/io/io_test.h"
+#include "tests/io/traffic.h"
+
+namespace bobbin::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+absl::Status WritePattern(io::TcpStream& stream, size_t total, Random random) {
+  std::vector<std::byte> chunk(20'000);
+  for (size_t sent = 0; sent < total;) {
+    const size_t bytes = std::min(total - sent, 1 + random.Below(chunk.size()));
+    for (size_t i = 0; i < bytes; ++i) chunk[i] = PatternAt(sent + i);
+    BOBBIN_RETURN_IF_ERROR(stream.WriteAll(std::span(chunk).first(bytes)));
+    sent += bytes;
+    if (random.OneIn(8)) Yield();
+  }
+  return stream.ShutdownWrite();
+}
+
+// Reads to the end, now and then under a deadline that may be too short.
+absl::Status ReadPattern(io::TcpStream& stream, size_t total, Random random) {
+  std::vector<std::byte> buffer(20'000);
+  for (size_t have = 0;;) {
+    DeadlineScope scope(random.OneIn(4) ? microseconds(random.Between(0, 300))
+                                        : microseconds(60'000'000));
+    const auto received = stream.Read(std::span(buffer).first(1 + random.Below(buffer.size())));
+    if (absl::IsDeadlineExceeded(received.status())) continue;
+    BOBBIN_RETURN_IF_ERROR(received.status());
+    if (*received == 0) return have == total ? absl::OkStatus() : absl::DataLossError("too few");
+    for (size_t i = 0; i < *received; ++i) {
+      if (buffer[i] != PatternAt(have + i)) return absl::DataLossError("wrong byte");
+    }
+    have += *received;
+  }
+}
+
+// Streams of both kinds, in both directions at once.
+absl::Status ManyPatterns(int pairs, size_t total, Random& random) {
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int i = 0; i < pairs; ++i) {
+    group.Spawn([=, random = random.Fork()]() mutable -> absl::Status {
+      Pair pair = i % 2 == 0 ? MakePair() : MakeLocalPair(8192);
+      TaskGroup ends({.placement = Placement::kSpread});
+      for (io::TcpStream* const end : {&pair.left, &pair.right}) {
+        ends.Spawn([=, other = random.Fork()] { return WritePattern(*end, total, other); });
+        ends.Spawn([=, other = random.Fork()] { return ReadPattern(*end, total, other); });
+      }
+      return ends.Wait();
+    });
+  }
+  return group.Wait();
+}
+
+// A test goes on until so many calls have gone wrong.
+constexpr uint64_t kFaultsMin = 20;
+
+size_t PatternBytes() { return static_cast<size_t>(Rounds(16)) * 20'000; }
+
+BOBBIN_IO_TEST(FaultsTest, ShortTransfersLoseNothing) {
+  const FaultyKernel kernel({.has_short_transfers = true}, random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(8, PatternBytes(), random()));
+  } while (kernel.count() < kFaultsMin);
+}
+
+BOBBIN_IO_TEST(FaultsTest, InterruptionsDisturbNothing) {
+  const FaultyKernel kernel({.has_interruptions = true}, random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(8, PatternBytes(), random()));
+    ASSERT_OK(ManyPingPongs(20, Rounds(50)));
+  } while (kernel.count() < kFaultsMin);
+}
+
+BOBBIN_IO_TEST(FaultsTest, EverythingAtOnceLosesNothing) {
+  const FaultyKernel kernel({.one_in = 6,
+                             .has_short_transfers = true,
+                             .has_interruptions = true,
+                             .has_stale_events = true,
+                             .has_failing_accepts = true,
+                             .has_shortages = true,
+                             .has_late_submissions = true},
+                            random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(8, PatternBytes(), random()));
+    ASSERT_OK(ManyPingPongs(20, Rounds(50)));
+  } while (kernel.count() < kFaultsMin);
+}
+
+// --- Epoll
+
+BOBBIN_EPOLL_TEST(FaultsTest, StaleEventsHarmNobody) {
+  const FaultyKernel kernel({.one_in = 2, .has_stale_events = true}, random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(8, PatternBytes(), random()));
+  } while (kernel.count() < kFaultsMin);
+  // Numbers are used again at once.
+  for (int round = 0; round < Rounds(300); ++round) {
+    Pair pair = round % 2 == 0 ? MakeLocalPair() : MakePair();
+    std::array<std::byte, 1> buffer;
+    {
+      DeadlineScope scope(microseconds(random().Between(0, 100)));
+      EXPECT_THAT(pair.left.Read(buffer), StatusIs(kDeadlineExceeded));
+    }
+    VirtualThread reader =
+        Spawn({.placement = Placement::kSpread}, [&] { EXPECT_EQ(ReadText(pair.left, 1), "x"); });
+    ASSERT_OK(pair.right.WriteAll(Bytes("x")));
+    EXPECT_OK(reader.Join());
+  }
+}
+
+BOBBIN_EPOLL_TEST(FaultsTest, AcceptsThatFailForAMomentLoseNoConnection) {
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  const FaultyKernel kernel({.one_in = 3, .has_failing_accepts = true}, random().Next());
+  do {
+    const int connections = Rounds(100);
+    TaskGroup group({.placement = Placement::kSpread});
+    group.Spawn([&]() -> absl::Status {
+      for (int i = 0; i < connections; ++i) {
+        BOBBIN_ASSIGN_OR_RETURN(io::TcpStream peer, listener->Accept());
+        BOBBIN_RETURN_IF_ERROR(peer.WriteAll(Bytes("x")));
+      }
+      return absl::OkStatus();
+    });
+    for (int i = 0; i < connections; ++i) {
+      group.Spawn([&]() -> absl::Status {
+        BOBBIN_ASSIGN_OR_RETURN(auto stream, io::TcpStream::Connect(listener->local_address()));
+        EXPECT_EQ(ReadText(stream, 1), "x");
+        return absl::OkStatus();
+      });
+    }
+    ASSERT_OK(group.Wait());
+  } while (kernel.count() < kFaultsMin);
+}
+
+// --- Rings
+
+BOBBIN_RING_TEST(FaultsTest, EntersThatDoNothingDelayOnly, {}) {
+  const FaultyKernel kernel({.has_shortages = true}, random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(4, PatternBytes() / 4, random()));
+    ASSERT_OK(ManyPingPongs(10, Rounds(20)));
+  } while (kernel.count() < kFaultsMin);
+}
+
+BOBBIN_RING_TEST(FaultsTest, LateSubmissionsAndLateCancelsLoseNothing,
+                 {.submission_entries = 4, .completion_entries = 16}) {
+  const FaultyKernel kernel({.one_in = 2, .has_late_submissions = true}, random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(8, PatternBytes(), random()));
+    ASSERT_OK(ManyPingPongs(50, Rounds(20)));
+  } while (kernel.count() < kFaultsMin);
+}
+
+}  // namespace
+}  // namespace bobbin::test
