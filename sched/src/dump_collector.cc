@@ -105,7 +105,9 @@ DumpCollector::DumpCollector(const DumpOptions& options)
 
 void DumpCollector::Add(RuntimeCore& runtime) {
   RuntimeRecord& record = records_.runtimes.emplace_back();
-  record.poller = std::string(runtime.carrier(0).poller().name());
+  const Poller& poller = runtime.carrier(0).poller();
+  record.poller = std::string(poller.name());
+  record.poller_reason = std::string(poller.reason());
   AskCarriers(runtime, record);
   AddOutsiders(runtime, record);
   MeasureStacks(runtime, record);

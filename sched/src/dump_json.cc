@@ -169,6 +169,9 @@ void AddThreads(Json& json, const std::vector<ThreadRecord>& threads, int64_t no
 void AddRuntime(Json& json, const RuntimeRecord& runtime, int64_t now) {
   json.Open('{');
   json.Member("poller", std::string_view(runtime.poller));
+  if (!runtime.poller_reason.empty()) {
+    json.Member("poller_reason", std::string_view(runtime.poller_reason));
+  }
   json.Open("carriers", '[');
   for (const CarrierRecord& carrier : runtime.carriers) {
     json.Open('{');

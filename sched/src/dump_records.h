@@ -102,6 +102,7 @@ struct CarrierRecord {
 
 struct RuntimeRecord {
   std::string poller;
+  std::string poller_reason;  // Why not the one that was preferred.
   std::vector<CarrierRecord> carriers;
   std::vector<ThreadRecord> threads;
 };

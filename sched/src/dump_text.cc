@@ -78,6 +78,7 @@ class TextWriter {
     for (const ThreadRecord& thread : runtime.threads) ++counts[static_cast<size_t>(thread.status)];
     Add("virtual threads: {} ({} not started, {} running, {} ready, {} waiting)\n",
         runtime.threads.size(), counts[0], counts[1], counts[2], counts[3]);
+    if (!runtime.poller_reason.empty()) Add("{}: {}\n", runtime.poller, runtime.poller_reason);
     for (const CarrierRecord& carrier : runtime.carriers) AddCarrier(carrier);
     AddGroups(runtime.threads);
   }

@@ -134,6 +134,18 @@ TEST_F(PollerChoiceDeathTest, ARuntimeThatWantsEpollGetsItWhateverTheEnvironment
   }
 }
 
+TEST_F(PollerChoiceDeathTest, ADumpTellsTheReason) {
+  Say("epoll");
+  const auto describe = [] {
+    Runtime runtime({.carriers = 1, .poller = io::AutoPoller()});
+    std::fputs(runtime.Dump().c_str(), stderr);
+    std::fputs(runtime.Dump({.format = DumpFormat::kJson}).c_str(), stderr);
+    std::exit(0);
+  };
+  EXPECT_EXIT(describe(), kExits,
+              "\nepoll: BOBBIN_IO is epoll\n(.|\n)*\"poller_reason\": ?\"BOBBIN_IO is epoll\"");
+}
+
 // --- What the environment says
 
 TEST_F(PollerChoiceDeathTest, TheEnvironmentChoosesEpoll) {
