@@ -160,12 +160,9 @@ int32_t EpollPoller::TryReceive(const ParkedOp& op) noexcept {
   if (watch.is_drained) return -EAGAIN;
   const ssize_t received = ::recv(op.fd(), op.data_, op.bytes_, MSG_DONTWAIT);
   const int32_t result = received < 0 ? -errno : static_cast<int32_t>(received);
-  // Until the kernel knows the descriptor, nothing tells of what comes next.
-  const bool is_told = (watch.interest & EPOLLIN) != 0 && !watch.has_more_behind;
-  if (result > 0 && result < static_cast<int32_t>(op.bytes_) && is_told &&
-      op.pollable_.short_read == ShortRead::kMeansNoMore) {
-    watch.is_drained = true;
-  }
+  const bool is_short = result > 0 && result < static_cast<int32_t>(op.bytes_);
+  watch.is_drained =
+      is_short && !watch.has_more_behind && op.pollable_.short_read == ShortRead::kMeansNoMore;
   return result;
 }
 

@@ -18,10 +18,11 @@
 // a closed socket that lives on in another process; the latter is told by its generation and
 // dropped. Nor is a descriptor taken for known because one with the same number was: serials tell.
 //
-// Why a read may be left out. A read of a plain TCP stream that found less than it had room for has
-// found the end of what was there; whatever comes later has its own event. The next read then waits
-// without a try, which on a busy server saves one call of three. Not so once an end, an error or
-// urgent data was reported, of which there is no second event.
+// Why a read may be left out. A read of a plain TCP stream that found less than it had room for
+// has found the end of what was there; whatever comes later has its own event, or is reported
+// when the descriptor is made known. The next read then waits without a try, which on a busy
+// server saves one call of three. Not so once an end, an error or urgent data was reported, of
+// which there is no second event.
 //
 // Fairness. A virtual thread that always finds something never parks; after a number of calls in a
 // row its next one is put off until the next poll, and others run.

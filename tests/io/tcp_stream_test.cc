@@ -260,7 +260,14 @@ BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AReaderThatNeverWaitsLetsOthersRunAndObeys
                   DeadlineScope scope(milliseconds(100));
                   std::array<std::byte, 16> buffer;
                   absl::Status status;
-                  while (status.ok()) status = pair.left.Read(buffer).status();
+                  int in_a_row = 0;
+                  for (int seen = 0; status.ok(); ++in_a_row) {
+                    // Where there is one carrier, the other thread is on it.
+                    EXPECT_TRUE(carriers() > 1 || in_a_row < 64) << in_a_row;
+                    if (turns != seen) in_a_row = 0;
+                    seen = turns;
+                    status = pair.left.Read(buffer).status();
+                  }
                   EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
                 })
                 .Join());
@@ -624,6 +631,7 @@ BOBBIN_IO_TEST(TcpStreamTest, AReusedDescriptorIsNotTakenForOneThatLivesOnElsewh
       EXPECT_THAT(old_stream.Read(buffer), StatusIs(kDeadlineExceeded));
     }
     old_stream.Close();
+    if (round % 4 == 0) ::close(kept);
     Pair pair = MakeLocalPair();
     WaitProbe probe;
     VirtualThread reader = Spawn([&] {
@@ -631,12 +639,12 @@ BOBBIN_IO_TEST(TcpStreamTest, AReusedDescriptorIsNotTakenForOneThatLivesOnElsewh
       EXPECT_EQ(ReadText(pair.left, 1), "n");
     });
     probe.AwaitParked();
-    // The old one is shut down, but not closed: it has news.
+    // If the old one is still open, it has news.
     ::close(ends[1]);
-    if (random().OneIn(2)) Yield();
+    if (random().OneIn(2)) SleepFor(microseconds(50)).IgnoreError();
     ASSERT_OK(pair.right.WriteAll(Bytes("n")));
     EXPECT_OK(reader.Join());
-    ::close(kept);
+    if (round % 4 != 0) ::close(kept);
   }
 }
 
