@@ -6,6 +6,9 @@
 #define BOBBIN_CRON_SRC_LIMITS_H_
 
 #include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
 
 namespace bobbin::cron::internal {
 
@@ -20,6 +23,13 @@ inline constexpr size_t kNearNamesMax = 3;
 
 // The longest name of the database has some 30 bytes. For what is longer, none is proposed.
 inline constexpr size_t kZoneNameBytesMax = 64;
+
+// More due times than this, slept through by one job, are not counted one by one: that takes half a
+// millisecond.
+inline constexpr int64_t kDueTimesCountedMax = 10'000;
+
+// A wall clock that is put back by more was wrong before.
+inline constexpr absl::Duration kSetBackMax = absl::Hours(24);
 
 }  // namespace bobbin::cron::internal
 

@@ -2,10 +2,13 @@
 //
 // Cron: expressions that the compiler checks, time zones, and the runs of a schedule.
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/civil_time.h"
@@ -13,11 +16,18 @@
 #include "fmt/format.h"
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
+#include <bobbin/cron/clock.h>
 #include <bobbin/cron/expression.h>
+#include <bobbin/cron/job_runner.h>
 #include <bobbin/cron/schedule.h>
+#include <bobbin/cron/scheduler.h>
 #include <bobbin/cron/zone.h>
+#include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -63,6 +73,65 @@ bobbin::cron::Schedule EveryHalfHour(absl::TimeZone zone) {
 }
 // [/clocks]
 
+absl::Status WriteReport(const bobbin::cron::JobRun& run) {
+  fmt::print("a report for {}\n", absl::FormatTime(run.scheduled));
+  return absl::OkStatus();
+}
+
+// [jobs]
+absl::Status RunJobs(bobbin::Runtime& runtime, bobbin::PlatformPool& reports) {
+  bobbin::cron::VirtualThreadRunner on_virtual_threads(runtime);
+  bobbin::cron::PoolRunner on_reports(reports);
+  bobbin::cron::Scheduler scheduler({.runner = &on_virtual_threads});
+
+  BOBBIN_RETURN_IF_ERROR(scheduler.Add({.name = "nightly-report",
+                                        .when = "${report.when:0 30 2 * * MON-FRI}",
+                                        .zone = "Europe/Berlin",
+                                        .runner = &on_reports,  // It blocks.
+                                        .missed = bobbin::cron::Missed::kSkip},
+                                       WriteReport));
+
+  bobbin::Event beaten;
+  BOBBIN_RETURN_IF_ERROR(
+      scheduler.Add({.name = "heartbeat", .fixed_rate = 10ms}, [&] { beaten.Set(); }));
+  BOBBIN_RETURN_IF_ERROR(beaten.Wait());
+
+  fmt::print("{}\n", scheduler.JobsJson());
+  return scheduler.Stop();  // Asks what runs to stop, and waits for it.
+}
+// [/jobs]
+
+// [virtual-time]
+class TestClock final : public bobbin::cron::Clock {
+ public:
+  Reading Now() override { return reading; }
+  Reading reading = {.wall = absl::UnixEpoch(), .monotonic = {}};
+};
+
+class RunsAtOnce final : public bobbin::cron::JobRunner {
+ public:
+  absl::StatusOr<bobbin::VirtualThread> Start(std::string_view,
+                                              absl::AnyInvocable<void() &&> run) override {
+    std::move(run)();
+    return bobbin::VirtualThread();
+  }
+  std::string_view name() const override { return "at once"; }
+};
+
+int CountRunsOfAYear() {
+  TestClock clock;
+  RunsAtOnce runner;
+  bobbin::cron::Scheduler scheduler({.runner = &runner,
+                                     .clock = &clock,
+                                     .drive = bobbin::cron::SchedulerOptions::Drive::kByHand});
+  int runs = 0;
+  BOBBIN_CHECK(scheduler.Add({.name = "hourly", .when = "@hourly"}, [&] { ++runs; }).ok(), "");
+  const absl::Time end = absl::UnixEpoch() + absl::Hours(24 * 365);
+  while (clock.reading.wall < end) clock.reading.wall = scheduler.StartDue();
+  return runs;
+}
+// [/virtual-time]
+
 absl::Status Main() {
   fmt::print("{}\n", kNightly.Describe());
   BOBBIN_CHECK(kNightly.Describe() == "at 02:30, Monday to Friday", "as the guide says");
@@ -89,9 +158,15 @@ absl::Status Main() {
     fmt::print("{}\n", absl::FormatTime(run.time, new_york));
   }
   BOBBIN_CHECK(runs == 4, "two in each pass");
+  BOBBIN_CHECK(CountRunsOfAYear() == 24 * 365 - 1, "all but that of the year's end");
   return absl::OkStatus();
 }
 
 }  // namespace
 
-int main() { return bobbin::Run(Main); }
+int main() {
+  bobbin::PlatformPool reports({.name = "reports", .threads = 1});
+  bobbin::Runtime runtime;
+  BOBBIN_CHECK(RunJobs(runtime, reports).ok(), "all jobs are right");
+  return bobbin::Run(Main);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <utility>
+
+#include <bobbin/core/status.h>
+#include <bobbin/cron/job_runner.h>
+
+namespace bobbin::cron {
+
+absl::StatusOr<VirtualThread> VirtualThreadRunner::Start(std::string_view job,
+                                                         absl::AnyInvocable<void() &&> run) {
+  // Runtime::Spawn would wait at the limit, and with it all other jobs.
+  bobbin::internal::Task* const task =
+      bobbin::internal::TryNewTask(runtime_, {.name = job, .placement = std::nullopt});
+  if (task == nullptr) return bobbin::internal::TooManyVirtualThreads(runtime_);
+  task->set_body(bobbin::internal::Body::Emplace(
+      task->body_storage(), [run = std::move(run)]() mutable { std::move(run)(); }));
+  bobbin::internal::Launch(runtime_, *task, Placement::kSpread);
+  return VirtualThread(*task);
+}
+
+absl::StatusOr<VirtualThread> PoolRunner::Start(std::string_view /*job*/,
+                                                absl::AnyInvocable<void() &&> run) {
+  BOBBIN_RETURN_IF_ERROR(pool_.Submit(std::move(run)));
+  return VirtualThread();
+}
+
+}  // namespace bobbin::cron
