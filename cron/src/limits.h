@@ -5,6 +5,7 @@
 #ifndef BOBBIN_CRON_SRC_LIMITS_H_
 #define BOBBIN_CRON_SRC_LIMITS_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,9 @@ inline constexpr size_t kZoneNameBytesMax = 64;
 // More due times than this, slept through by one job, are not counted one by one: that takes half a
 // millisecond.
 inline constexpr int64_t kDueTimesCountedMax = 10'000;
+
+// So long a run waits at its end for a store to take its lease back, which ends by itself anyway.
+inline constexpr std::chrono::seconds kReleaseMax(5);
 
 // A wall clock that is put back by more was wrong before.
 inline constexpr absl::Duration kSetBackMax = absl::Hours(24);

@@ -37,7 +37,8 @@ nlohmann::ordered_json JsonOf(const JobInfo& job) {
                                  {"running", job.is_running},
                                  {"runs", job.runs},
                                  {"failures", job.failures},
-                                 {"skipped", job.overlap_skips}};
+                                 {"skipped", job.overlap_skips + job.lease_skips}};
+  if (!job.lease_name.empty()) json["lock"] = job.lease_name;
   if (job.next) json["nextRunEpochMillis"] = Milliseconds(*job.next);
   if (job.last_start) json["lastRunEpochMillis"] = Milliseconds(*job.last_start);
   if (!job.recent.empty()) {
@@ -47,6 +48,12 @@ nlohmann::ordered_json JsonOf(const JobInfo& job) {
   json["disabled"] = job.is_disabled;
   json["paused"] = job.is_paused;
   json["overlapSkips"] = job.overlap_skips;
+  json["leaseSkips"] = job.lease_skips;
+  json["leasesLost"] = job.leases_lost;
+  if (job.lease) {
+    json["leaseOwner"] = job.lease->owner;
+    json["leaseSinceEpochMillis"] = Milliseconds(job.lease->since);
+  }
   json["missed"] = job.missed;
   json["startLagMillis"] = absl::ToInt64Milliseconds(job.start_lag);
   if (job.last_success) json["lastSuccessEpochMillis"] = Milliseconds(*job.last_success);

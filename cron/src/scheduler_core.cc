@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include <fmt/format.h>
 
+#include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/capture_exception.h>
@@ -64,23 +65,34 @@ class SchedulerCore::Run {
   ~Run() {
     if (core_ == nullptr) return;
     core_->EndRun(
-        start_, MakeStatus(absl::StatusCode::kUnavailable, "it was dropped before it could start"),
-        std::nullopt);
+        start_, Ended::kNotStarted,
+        MakeStatus(absl::StatusCode::kUnavailable, "it was dropped before it could start"), {});
   }
 
   void operator()() && {
     const std::shared_ptr<SchedulerCore> core = std::move(core_);
     const absl::Time started = core->options_.clock->Now().wall;
+    Job& job = *start_.job;
+    if (job.lease_terms) {
+      const auto [claim, why] = core->ClaimLease(start_);
+      if (claim != Claim::kHeld) {
+        core->EndRun(start_, claim == Claim::kTaken ? Ended::kSkipped : Ended::kNotStarted, why,
+                     started);
+        return;
+      }
+    }
     core->NoteStart(start_, started);
+    const int64_t token = core->TokenOf(start_);
     absl::Status status;
     const std::exception_ptr exception = bobbin::internal::CaptureException([&] {
-      status = start_.job->body(
-          JobRun{.name = start_.job->name, .scheduled = start_.scheduled, .stop = *start_.stop});
+      status = job.body(JobRun{
+          .name = job.name, .scheduled = start_.scheduled, .stop = *start_.stop, .token = token});
     });
     if (exception != nullptr) {
       status = MakeStatus(absl::StatusCode::kUnknown, "its body ended with an exception");
     }
-    core->EndRun(start_, status, started);
+    if (job.lease_terms) core->ReleaseLease(start_);
+    core->EndRun(start_, Ended::kRan, status, started);
   }
 
  private:
@@ -131,6 +143,16 @@ absl::StatusOr<std::shared_ptr<Job>> SchedulerCore::MakeJob(JobOptions options,
   job->name = name;
   job->runner = options.runner != nullptr ? options.runner : options_.runner;
   if (job->runner == nullptr) return Wrong(name, "neither it nor the scheduler has a runner");
+  if (options.lease) {
+    if (options_.leases == nullptr) return Wrong(name, "it has a lease, but there is no store");
+    if (options_.lease_runner == nullptr && options_.runner == nullptr) {
+      return Wrong(name, "it has a lease, but there is no runner to extend it");
+    }
+    job->lease_terms = *options.lease;
+    if (job->lease_terms->name.empty()) job->lease_terms->name = name;
+    const absl::Status terms = job->lease_terms->Check();
+    if (!terms.ok()) return Wrong(name, "{}", MessageOf(terms));
+  }
   job->body = std::move(body);
   job->missed_policy = options.missed;
   job->late_max = options.late_max;
@@ -288,15 +310,16 @@ void SchedulerCore::NoticeSetBack(absl::Time wall) {
   }
 }
 
-void SchedulerCore::CollectDue(const Clock::Reading& now, Starts& starts) {
+void SchedulerCore::CollectDue(const Clock::Reading& now, Work& work) {
   NoticeSetBack(now.wall);
+  CollectExtensions(now.monotonic, work);
   while (!by_wall_.empty() && by_wall_.begin()->first <= now.wall) {
     const std::shared_ptr<Job> job = by_wall_.begin()->second;
-    Decide(job, TakeOccurrences(job, now.wall), now.wall, starts);
+    Decide(job, TakeOccurrences(job, now.wall), now.wall, work.starts);
   }
   while (!by_monotonic_.empty() && by_monotonic_.begin()->first <= now.monotonic) {
     const std::shared_ptr<Job> job = by_monotonic_.begin()->second;
-    Decide(job, TakeInstants(job, now), now.wall, starts);
+    Decide(job, TakeInstants(job, now), now.wall, work.starts);
   }
 }
 
@@ -353,6 +376,7 @@ SchedulerCore::Due SchedulerCore::TakeInstants(const std::shared_ptr<Job>& job,
 
 void SchedulerCore::Decide(const std::shared_ptr<Job>& job, Due due, absl::Time wall,
                            Starts& starts) {
+  if (is_stopping_) return;
   if (job->is_paused) {
     ArmAfterDelay(job);
     return;
@@ -379,17 +403,21 @@ absl::Duration SchedulerCore::UntilNext(const Clock::Reading& now) const {
   if (!by_monotonic_.empty()) {
     wait = std::min(wait, absl::FromChrono(by_monotonic_.begin()->first - now.monotonic));
   }
+  if (!by_extension_.empty()) {
+    wait = std::min(wait, absl::FromChrono(by_extension_.begin()->first - now.monotonic));
+  }
   return wait;
 }
 
 absl::Time SchedulerCore::StartDue() {
-  Starts starts;
+  Work work;
   {
     MutexLock lock(mutex_);
-    if (is_stopping_) return absl::InfiniteFuture();
-    CollectDue(options_.clock->Now(), starts);
+    // Leases are looked after to the end.
+    if (is_stopping_ && running_.empty()) return absl::InfiniteFuture();
+    CollectDue(options_.clock->Now(), work);
   }
-  for (const Start& start : starts) Launch(start);
+  LaunchAll(work);
   // A run that has ended meanwhile may have put its job back.
   MutexLock lock(mutex_);
   const Clock::Reading now = options_.clock->Now();
@@ -398,21 +426,28 @@ absl::Time SchedulerCore::StartDue() {
 
 void SchedulerCore::Loop() {
   while (true) {
-    Starts starts;
+    Work work;
     {
       MutexLock lock(mutex_);
-      if (is_stopping_) return;
+      // Leases are looked after to the end.
+      if (is_stopping_ && (running_.empty() || is_abandoned_)) return;
       const Clock::Reading now = options_.clock->Now();
-      CollectDue(now, starts);
-      if (starts.empty()) {
+      CollectDue(now, work);
+      if (work.empty()) {
         const absl::Duration wait = std::min(UntilNext(now), Scheduler::kStep);
         // Whether it was woken or slept on to the end, it looks again.
         static_cast<void>(
             changed_.WaitUntil(mutex_, Deadline::After(absl::ToChronoNanoseconds(wait))));
       }
     }
-    for (const Start& start : starts) Launch(start);
+    LaunchAll(work);
   }
+}
+
+void SchedulerCore::LaunchAll(const Work& work) {
+  // Those whose time runs out first.
+  for (const Start& extension : work.extensions) LaunchExtension(extension);
+  for (const Start& start : work.starts) Launch(start);
 }
 
 SchedulerCore::Start SchedulerCore::Begin(const std::shared_ptr<Job>& job, absl::Time scheduled) {
@@ -448,25 +483,26 @@ void SchedulerCore::NoteStart(const Start& start, absl::Time wall) {
   start.job->start_lag = wall - start.scheduled;
 }
 
-void SchedulerCore::EndRun(const Start& start, const absl::Status& status,
-                           std::optional<absl::Time> started) {
+void SchedulerCore::EndRun(const Start& start, Ended ended, const absl::Status& status,
+                           absl::Time started) {
   Starts starts;
   const absl::Time now = options_.clock->Now().wall;
   {
     MutexLock lock(mutex_);
     Job& job = *start.job;
-    if (started) {
+    if (ended == Ended::kRan) {
       ++job.runs;
       job.recent.push_front({.scheduled = start.scheduled,
-                             .started = *started,
-                             .duration = now - *started,
+                             .started = started,
+                             .duration = now - started,
                              .outcome = status.ok() ? JobOutcome::kSuccess : JobOutcome::kFailure,
                              .error = std::string(MessageOf(status))});
       if (job.recent.size() > options_.recent_max) job.recent.pop_back();
+      if (status.ok()) job.last_success = now;
     }
-    if (status.ok()) {
-      job.last_success = now;
-    } else {
+    if (ended == Ended::kSkipped) {
+      ++job.lease_skips;
+    } else if (!status.ok()) {
       ++job.failures;
       job.last_error = status.ToString();
     }
@@ -479,8 +515,8 @@ void SchedulerCore::EndRun(const Start& start, const absl::Status& status,
       job.pending.pop_front();
     } else {
       ArmAfterDelay(start.job);
-      changed_.NotifyAll();
     }
+    changed_.NotifyAll();
     ended_.NotifyAll();
   }
   for (const Start& next : starts) Launch(next);
@@ -492,6 +528,114 @@ void SchedulerCore::AskToStop(Job& job) {
   if (job.thread.is_joinable()) job.thread.Cancel();
 }
 
+std::pair<SchedulerCore::Claim, absl::Status> SchedulerCore::ClaimLease(const Start& start) {
+  const LeaseTerms& terms = *start.job->lease_terms;
+  // Reckoned from before the claim is sent: by the store's clock the lease begins, and ends, later.
+  const MonotonicTime before = options_.clock->Now().monotonic;
+  const absl::StatusOr<std::optional<Lease>> lease = options_.leases->Claim(terms);
+  if (!lease.ok()) return {Claim::kFailed, lease.status()};
+  if (!*lease) return {Claim::kTaken, absl::OkStatus()};
+  MutexLock lock(mutex_);
+  start.job->lease = **lease;
+  start.job->lease_end = After(before, terms.at_most).value_or(MonotonicTime::max());
+  ArmExtension(start.job, After(before, terms.at_most / 2));
+  changed_.NotifyAll();
+  return {Claim::kHeld, absl::OkStatus()};
+}
+
+// What goes wrong here is of no consequence: the lease then ends by itself.
+void SchedulerCore::ReleaseLease(const Start& start) {
+  std::optional<Lease> lease;
+  {
+    MutexLock lock(mutex_);
+    ArmExtension(start.job, std::nullopt);
+    lease = std::exchange(start.job->lease, std::nullopt);
+  }
+  if (!lease) return;
+  const CancelShield shield;
+  const DeadlineScope at_most(kReleaseMax);
+  options_.leases->Release(*lease).IgnoreError();
+}
+
+int64_t SchedulerCore::TokenOf(const Start& start) const {
+  MutexLock lock(mutex_);
+  return start.job->lease ? start.job->lease->token : 0;
+}
+
+void SchedulerCore::ArmExtension(const std::shared_ptr<Job>& job,
+                                 std::optional<MonotonicTime> when) {
+  if (job->extension) by_extension_.erase({*job->extension, job});
+  job->extension = when;
+  if (when) by_extension_.emplace(*when, job);
+}
+
+void SchedulerCore::LoseLease(const std::shared_ptr<Job>& job) {
+  ArmExtension(job, std::nullopt);
+  job->lease.reset();
+  ++job->leases_lost;
+  AskToStop(*job);
+}
+
+// An extension that is on its way is not sent again; the next look is when the lease runs out.
+void SchedulerCore::CollectExtensions(MonotonicTime now, Work& work) {
+  while (!by_extension_.empty() && by_extension_.begin()->first <= now) {
+    const std::shared_ptr<Job> job = by_extension_.begin()->second;
+    if (now >= job->lease_end) {
+      LoseLease(job);
+      continue;
+    }
+    work.extensions.push_back({job, job->run_number, {}, job->stop});
+    ArmExtension(job, job->lease_end);
+  }
+}
+
+void SchedulerCore::LaunchExtension(const Start& start) {
+  JobRunner* const runner =
+      options_.lease_runner != nullptr ? options_.lease_runner : options_.runner;
+  absl::StatusOr<VirtualThread> thread = runner->Start(
+      start.job->name, [core = shared_from_this(), start] { core->ExtendLease(start); });
+  if (thread.ok()) {
+    if (thread->is_joinable()) std::move(*thread).Detach();
+    return;
+  }
+  MutexLock lock(mutex_);
+  if (start.job->run_number == start.run_number) ExtendSoon(start.job);
+}
+
+// As long as the lease may still be held, and oftener towards its end.
+void SchedulerCore::ExtendSoon(const std::shared_ptr<Job>& job) {
+  if (!job->lease) return;
+  const MonotonicTime now = options_.clock->Now().monotonic;
+  const absl::Duration left = absl::FromChrono(job->lease_end - now);
+  ArmExtension(job, After(now, std::max(left / 4, absl::Milliseconds(1))));
+  changed_.NotifyAll();
+}
+
+void SchedulerCore::ExtendLease(const Start& start) {
+  std::optional<Lease> lease;
+  {
+    MutexLock lock(mutex_);
+    if (start.job->run_number == start.run_number) lease = start.job->lease;
+  }
+  if (!lease) return;  // The run has ended meanwhile.
+  const absl::Duration at_most = start.job->lease_terms->at_most;
+  const MonotonicTime before = options_.clock->Now().monotonic;
+  const absl::StatusOr<Lease> extended = options_.leases->Extend(*lease, at_most);
+
+  MutexLock lock(mutex_);
+  if (start.job->run_number != start.run_number || !start.job->lease) return;
+  if (extended.ok()) {
+    start.job->lease = *extended;
+    start.job->lease_end = After(before, at_most).value_or(MonotonicTime::max());
+    ArmExtension(start.job, After(before, at_most / 2));
+    changed_.NotifyAll();
+  } else if (extended.status().code() == absl::StatusCode::kAborted) {
+    LoseLease(start.job);
+  } else {
+    ExtendSoon(start.job);  // The store has failed; the lease may still be held.
+  }
+}
+
 absl::Status SchedulerCore::Stop() {
   MutexLock lock(mutex_);
   is_stopping_ = true;
@@ -501,6 +645,8 @@ absl::Status SchedulerCore::Stop() {
       ended_.WaitUntil(mutex_, Deadline::After(options_.stop_budget),
                        [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return running_.empty(); });
   if (ended.ok()) return absl::OkStatus();
+  is_abandoned_ = true;
+  changed_.NotifyAll();
   std::vector<std::string> names;
   for (const std::shared_ptr<Job>& job : running_) names.push_back(job->name);
   std::sort(names.begin(), names.end());
@@ -519,6 +665,10 @@ JobInfo SchedulerCore::InfoOf(const Job& job, const Clock::Reading& now) const {
   info.runs = job.runs;
   info.failures = job.failures;
   info.overlap_skips = job.overlap_skips;
+  info.lease_skips = job.lease_skips;
+  info.leases_lost = job.leases_lost;
+  if (job.lease_terms) info.lease_name = job.lease_terms->name;
+  info.lease = job.lease;
   info.missed = job.missed;
   if (job.occurrence) info.next = *job.occurrence + job.jitter;
   if (job.instant) info.next = now.wall + absl::FromChrono(*job.instant - now.monotonic);

@@ -42,6 +42,7 @@
 #include <bobbin/core/vthread.h>
 #include <bobbin/cron/clock.h>
 #include <bobbin/cron/job.h>
+#include <bobbin/cron/lease.h>
 #include <bobbin/cron/schedule.h>
 #include <bobbin/cron/scheduler.h>
 
@@ -61,6 +62,7 @@ struct Job {
   absl::Duration late_max;
   size_t kept_max = 1;  // So many due times at most get a run when several have come.
   JobRunner* runner = nullptr;
+  std::optional<LeaseTerms> lease_terms;
 
   // The run that goes on only.
   JobBody body;
@@ -74,8 +76,13 @@ struct Job {
   bool is_running = false;
   bool is_removed = false;
   uint64_t run_number = 0;
-  std::shared_ptr<Event> stop;  // Of the run that goes on.
-  VirtualThread thread;         // The same, if it is one.
+  std::shared_ptr<Event> stop;             // Of the run that goes on.
+  VirtualThread thread;                    // The same, if it is one.
+  std::optional<Lease> lease;              // The same, while it is held, as far as is known here...
+  MonotonicTime lease_end;                 // ...until then at least,
+  std::optional<MonotonicTime> extension;  // ...and when it is due to be extended, or looked at.
+  uint64_t lease_skips = 0;
+  uint64_t leases_lost = 0;
   uint64_t runs = 0;
   uint64_t failures = 0;
   uint64_t overlap_skips = 0;
@@ -122,6 +129,12 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
     std::shared_ptr<Event> stop;
   };
   using Starts = std::vector<Start>;
+  // What a look has found to do.
+  struct Work {
+    Starts starts;
+    Starts extensions;
+    bool empty() const { return starts.empty() && extensions.empty(); }
+  };
   // Due times that have come, the newest ones.
   struct Due {
     std::deque<absl::Time> times;
@@ -137,7 +150,7 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
   void Disarm(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmAfterDelay(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoticeSetBack(absl::Time wall) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CollectDue(const Clock::Reading& now, Starts& starts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CollectDue(const Clock::Reading& now, Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeOccurrences(const std::shared_ptr<Job>& job, absl::Time wall)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeInstants(const std::shared_ptr<Job>& job, const Clock::Reading& now)
@@ -150,8 +163,23 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
   Start Begin(const std::shared_ptr<Job>& job, absl::Time scheduled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Launch(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LaunchAll(const Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Leases. All of them on a runner's thread, but for the looks of the timetable.
+  enum class Claim : uint8_t { kHeld, kTaken, kFailed };
+  std::pair<Claim, absl::Status> ClaimLease(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReleaseLease(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LaunchExtension(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ExtendLease(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CollectExtensions(MonotonicTime now, Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ArmExtension(const std::shared_ptr<Job>& job, std::optional<MonotonicTime> when)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LoseLease(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExtendSoon(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t TokenOf(const Start& start) const ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteStart(const Start& start, absl::Time wall) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndRun(const Start& start, const absl::Status& status, std::optional<absl::Time> started)
+  enum class Ended : uint8_t { kRan, kNotStarted, kSkipped };
+  void EndRun(const Start& start, Ended ended, const absl::Status& status, absl::Time started)
       ABSL_LOCKS_EXCLUDED(mutex_);
   static void AskToStop(Job& job);
 
@@ -170,9 +198,11 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
   using Timetable = std::set<std::pair<Time, std::shared_ptr<Job>>, EarlierThenByName>;
   Timetable<absl::Time> by_wall_ ABSL_GUARDED_BY(mutex_);
   Timetable<MonotonicTime> by_monotonic_ ABSL_GUARDED_BY(mutex_);
+  Timetable<MonotonicTime> by_extension_ ABSL_GUARDED_BY(mutex_);
   absl::Time latest_wall_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::set<std::shared_ptr<Job>> running_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // Nobody waits for the runs any more.
 };
 
 }  // namespace bobbin::cron::internal

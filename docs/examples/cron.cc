@@ -3,6 +3,7 @@
 // Cron: expressions that the compiler checks, time zones, and the runs of a schedule.
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@
 #include <bobbin/cron/clock.h>
 #include <bobbin/cron/expression.h>
 #include <bobbin/cron/job_runner.h>
+#include <bobbin/cron/lease.h>
+#include <bobbin/cron/memory_lease_store.h>
 #include <bobbin/cron/schedule.h>
 #include <bobbin/cron/scheduler.h>
 #include <bobbin/cron/zone.h>
@@ -101,6 +104,24 @@ absl::Status RunJobs(bobbin::Runtime& runtime, bobbin::PlatformPool& reports) {
 }
 // [/jobs]
 
+// [lease]
+absl::Status RunAlone(bobbin::cron::JobRunner& runner, bobbin::cron::LeaseStore& leases) {
+  bobbin::cron::Scheduler scheduler({.runner = &runner, .leases = &leases});
+  bobbin::Event charged;
+  BOBBIN_RETURN_IF_ERROR(scheduler.Add(
+      {.name = "charge-cards",
+       .fixed_delay = "${charge.delay:1h}",
+       .lease =
+           bobbin::cron::LeaseTerms{.at_most = absl::Minutes(5), .at_least = absl::Seconds(30)}},
+      [&](const bobbin::cron::JobRun& run) {
+        fmt::print("charging cards with token {}\n", run.token);
+        charged.Set();
+      }));
+  BOBBIN_RETURN_IF_ERROR(charged.Wait());
+  return scheduler.Stop();
+}
+// [/lease]
+
 // [virtual-time]
 class TestClock final : public bobbin::cron::Clock {
  public:
@@ -168,5 +189,8 @@ int main() {
   bobbin::PlatformPool reports({.name = "reports", .threads = 1});
   bobbin::Runtime runtime;
   BOBBIN_CHECK(RunJobs(runtime, reports).ok(), "all jobs are right");
+  bobbin::cron::VirtualThreadRunner runner(runtime);
+  bobbin::cron::MemoryLeaseStore leases(std::make_shared<bobbin::cron::MemoryLeases>());
+  BOBBIN_CHECK(RunAlone(runner, leases).ok(), "the lease is free");
   return bobbin::Run(Main);
 }

@@ -31,6 +31,7 @@
 
 #include <bobbin/core/event.h>
 #include <bobbin/cron/expression.h>
+#include <bobbin/cron/lease.h>
 #include <bobbin/cron/schedule.h>
 
 namespace bobbin::cron {
@@ -102,6 +103,11 @@ struct JobOptions {
   // Who runs it; null is the scheduler's.
   JobRunner* runner = nullptr;
 
+  // Of several processes with this job, one runs it at a time: the one that holds this lease, which
+  // is claimed before the body, extended while that runs, and released behind it. An empty name
+  // stands for the job's. Wants SchedulerOptions::leases.
+  std::optional<LeaseTerms> lease = std::nullopt;
+
   Missed missed = Missed::kRunOnce;
   absl::Duration late_max = absl::Minutes(1);
   int64_t missed_max = 100;
@@ -117,8 +123,10 @@ struct JobRun {
   // When it was due.
   absl::Time scheduled;
   // Set when the run should come to an end: the scheduler stops, or the job is removed. On a
-  // virtual thread every wait says so, too.
+  // virtual thread every wait says so, too. Also set when the lease is lost.
   Event& stop;
+  // Of the lease: greater than that of any holder before. 0 without one.
+  int64_t token = 0;
 };
 
 using JobBody = absl::AnyInvocable<absl::Status(const JobRun&)>;
@@ -146,6 +154,8 @@ struct JobInfo {
   uint64_t runs = 0;           // That have ended.
   uint64_t failures = 0;       // Of them; and runs that could not be started.
   uint64_t overlap_skips = 0;  // Due while the run before was going on.
+  uint64_t lease_skips = 0;    // Due while another process held the lease.
+  uint64_t leases_lost = 0;    // While the body was running.
   uint64_t missed = 0;         // Due times that were slept through and got no run of their own.
 
   std::optional<absl::Time> next;  // Nothing if it is never due.
@@ -154,6 +164,8 @@ struct JobInfo {
   std::string last_error;                  // Kept after a later success.
   absl::Duration start_lag;                // Of the last run: from being due to being begun.
   std::vector<JobRunRecord> recent;        // The newest first.
+  std::string lease_name;                  // Empty without one.
+  std::optional<Lease> lease;              // While this process holds it.
 };
 
 }  // namespace bobbin::cron

@@ -26,6 +26,12 @@
 //   Cost          a due job: two logarithmic steps in the timetable, and the runner. A look without
 //                 one: two clock reads.
 //
+// Leases. A job with one is run by one process at a time. A lease that another one holds is a skip,
+// a store that fails a failure; the job stays in the timetable. While the body runs the lease is
+// extended when half of it is over, and again until it has run out if the store fails; when it is
+// lost, the body is asked to stop. How long it is held is reckoned from before the claim was sent,
+// on the monotonic clock.
+//
 // Example:
 //   bobbin::cron::VirtualThreadRunner runner(runtime);
 //   bobbin::cron::Scheduler scheduler({.runner = &runner});
@@ -52,6 +58,7 @@
 #include <bobbin/cron/clock.h>
 #include <bobbin/cron/job.h>
 #include <bobbin/cron/job_runner.h>
+#include <bobbin/cron/lease.h>
 
 namespace bobbin::cron {
 
@@ -63,6 +70,11 @@ struct SchedulerOptions {
   // Who runs the jobs that do not say. Required, unless all of them do.
   JobRunner* runner = nullptr;
   Clock* clock = &Clock::System();
+  // Of the jobs with a lease. Called on the threads of their runners.
+  LeaseStore* leases = nullptr;
+  // Who extends leases; null is `runner`. Not a pool that jobs can fill: an extension would wait
+  // for the very run that needs it.
+  JobRunner* lease_runner = nullptr;
   // The value of a ${key}; nothing if it has none. Empty asks the environment, for "poll.delay" the
   // variable POLL_DELAY. Called by each Add, several at once.
   absl::AnyInvocable<std::optional<std::string>(std::string_view key) const> property = {};
