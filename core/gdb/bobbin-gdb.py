@@ -15,11 +15,12 @@ import time
 import gdb
 from gdb.unwinder import Unwinder
 
-VERSION = 1
+VERSION = 2
 FIELDS = """version first_pool pool_next pool_chunks pool_carved chunk_bytes chunk_head_bytes
     task_bytes tasks_per_chunk task_state task_context task_dispatcher task_wait task_stack task_id
     task_parent task_name reason_kind reason_object reason_since kind_name kind_object
-    kind_holder_word dispatcher_stack_pool stack_pool_stack_bytes""".split()
+    kind_holder_word dispatcher_stack_pool stack_pool_stack_bytes task_ending size_class_shift
+    size_class_bits size_min""".split()
 
 PHASES = ["idle", "fresh", "running", "waiting", "waiting, shielded", "waiting",
           "waiting for the kernel", "ready", "ready", "ready", "done"]
@@ -84,6 +85,8 @@ class VirtualThread:
         self.dispatcher = field(view.task_dispatcher)
         self.wait = field(view.task_wait)
         self.stack = field(view.task_stack)
+        ending = field(view.task_ending, 4)
+        self.size_class = (ending & view.size_class_bits) >> view.size_class_shift
         self.id = field(view.task_id)
         parent = field(view.task_parent, 4)
         if parent != 0:
@@ -109,7 +112,10 @@ class VirtualThread:
         if not self.has_begun() or self.dispatcher == 0:
             return False
         pool = number(self.dispatcher + self.view.dispatcher_stack_pool)
-        size = number(pool + self.view.stack_pool_stack_bytes)
+        if self.size_class != 0:
+            size = self.view.size_min << (self.size_class - 1)
+        else:
+            size = number(pool + self.view.stack_pool_stack_bytes)
         return self.stack <= pointer < self.stack + size
 
     def describe_wait(self, by_address):

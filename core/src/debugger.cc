@@ -26,7 +26,7 @@ static_assert(static_cast<int>(WaitObject::kTask) == 3);
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
 constinit DebuggerView DebuggerView::view = {
-    .version = 1,
+    .version = 2,
     .first_pool = nullptr,
     .pool_next = offsetof(TaskPool, next_pool_),
     .pool_chunks = offsetof(TaskPool, chunks_),
@@ -51,6 +51,10 @@ constinit DebuggerView DebuggerView::view = {
     .kind_holder_word = offsetof(WaitKind, holder_word),
     .dispatcher_stack_pool = offsetof(Dispatcher, stacks_) + offsetof(StackCache, pool_),
     .stack_pool_stack_bytes = offsetof(StackPool, stack_bytes_),
+    .task_ending = offsetof(Task, ending_),
+    .size_class_shift = Task::kSizeClassShift,
+    .size_class_bits = Task::kSizeClassBits,
+    .size_min = StackPool::kSizeMin,
 };
 
 #pragma GCC diagnostic pop

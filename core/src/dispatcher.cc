@@ -111,9 +111,10 @@ inline void Dispatcher::Begin(Task& task, Stack stack) noexcept {
 }
 
 // A stack for a fresh task, with SwitchEntry as its first frame.
-BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) noexcept {
-  const Stack stack = stacks_.Take();
-  const StackPool& pool = stacks_.pool();
+BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh,
+                                                                StackCache& stacks) noexcept {
+  const Stack stack = stacks.Take();
+  const StackPool& pool = stacks.pool();
   sanitizer::StackInUse(pool.LimitOf(stack), pool.BytesOf(stack));
   fresh.context_ = context::Make(pool.TopOf(stack), pool.BytesOf(stack), &SwitchEntry::Enter);
 #if defined(__SANITIZE_THREAD__)
@@ -122,14 +123,20 @@ BOBBIN_NO_SANITIZE_THREAD inline Stack Dispatcher::PrepareStack(Thread& fresh) n
   return stack;
 }
 
+BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline, gnu::cold]] void Dispatcher::BeginOfAnySize(
+    Task& fresh) noexcept {
+  Begin(fresh, PrepareStack(fresh, StacksOf(fresh)));
+}
+
 BOBBIN_SWITCH_PATH inline void Dispatcher::AnnounceSwitch([[maybe_unused]] void** save,
                                                           [[maybe_unused]] Thread& next) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
   if (&next == &home_) {
     sanitizer::BeforeSwitch(save, home_stack_.base, home_stack_bytes_);
   } else {
-    const StackPool& pool = stacks_.pool();
-    const Stack stack = static_cast<Task&>(next).stack();
+    const auto& task = static_cast<Task&>(next);
+    const StackPool& pool = stacks_.pool().OfTask(task);
+    const Stack stack = task.stack();
     sanitizer::BeforeSwitch(save, pool.LimitOf(stack), pool.BytesOf(stack));
   }
 #endif
@@ -144,7 +151,9 @@ BOBBIN_NO_SANITIZE_THREAD BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::Swit
   const auto* const globals = static_cast<const ExceptionGlobals*>(exception_globals_);
   if (kIsSanitized || __builtin_expect(!globals->is_clear(), 0)) return SwitchFromSlow(self, next);
   if (next.context_ == nullptr) {
-    Begin(static_cast<Task&>(next), PrepareStack(next));
+    auto& fresh = static_cast<Task&>(next);
+    if (__builtin_expect(fresh.has_own_size(), 0)) return SwitchFromSlow(self, next);
+    Begin(fresh, PrepareStack(fresh, stacks_));
   } else {
     SetCurrent(&next);
   }
@@ -238,7 +247,7 @@ BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(Thre
   ExceptionGlobals exceptions;
   std::swap(exceptions, *static_cast<ExceptionGlobals*>(exception_globals_));
   if (next.context_ == nullptr) {
-    Begin(static_cast<Task&>(next), PrepareStack(next));
+    BeginOfAnySize(static_cast<Task&>(next));
   } else {
     SetCurrent(&next);
   }
@@ -253,14 +262,38 @@ BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline]] void Dispatcher::SwitchFromSlow(Thre
 }
 
 BOBBIN_NO_SANITIZE_THREAD BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::LeaveForGood(
-    Stack stack, Thread& next) noexcept {
-  // Nobody can take the stack before this thread has left it: the cache is this OS thread's own.
-  stacks_.Give(stack);
+    [[maybe_unused]] const StackPool& pool, [[maybe_unused]] Stack stack, Thread& next) noexcept {
   SetCurrent(&next);
   AnnounceSwitch(nullptr, next);
   // Nothing that is instrumented touches it from here to the switch.
-  sanitizer::StackIdle(stacks_.pool().LimitOf(stack), stacks_.pool().BytesOf(stack));
+  sanitizer::StackIdle(pool.LimitOf(stack), pool.BytesOf(stack));
   context::LeaveFor(next.context_, &ended_context_);
+}
+
+BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::Conclude(Task& task) noexcept {
+  // From here on the task belongs to whoever hears of its end.
+  SetCurrent(&home_);
+  if (task.TellEnd()) task.Free();
+  counters_.ended.add(1);
+  if (__builtin_expect(live_limit_ != nullptr, 0)) live_limit_->Release();
+}
+
+BOBBIN_NO_SANITIZE_THREAD [[gnu::noinline, gnu::cold]] void Dispatcher::EndSized(
+    Task& task) noexcept {
+  StackCache& stacks = StacksOf(task);
+  const Stack stack = task.stack_;
+#if defined(__SANITIZE_THREAD__)
+  void* const sanitizer_context = task.sanitizer_context_;
+#endif
+  Conclude(task);
+  stacks.pool().Unclaim();
+  Thread& next = PickNext(false);
+  if (next.context_ == nullptr) BeginOfAnySize(static_cast<Task&>(next));
+#if defined(__SANITIZE_THREAD__)
+  RetireSanitizerContext(sanitizer_context);
+#endif
+  stacks.GiveOutOfLine(stack);
+  LeaveForGood(stacks.pool(), stack, next);
 }
 
 BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::RunTasks() noexcept {
@@ -269,24 +302,26 @@ BOBBIN_INLINE_INTO_CALLER inline void Dispatcher::RunTasks() noexcept {
     EnsureDefaultFloatingPoint();
     task.RunBody();
 
-    // From here on the stack belongs to nobody, and the task to whoever hears of its end.
     Dispatcher& here = *task.dispatcher();
+    if (__builtin_expect(task.has_own_size(), 0)) here.EndSized(task);
+    // From here on the stack belongs to nobody.
     const Stack stack = task.stack_;
 #if defined(__SANITIZE_THREAD__)
     void* const sanitizer_context = task.sanitizer_context_;
 #endif
-    SetCurrent(&here.home_);
-    if (task.TellEnd()) task.Free();
-    here.counters_.ended.add(1);
-    if (__builtin_expect(here.live_limit_ != nullptr, 0)) here.live_limit_->Release();
+    here.Conclude(task);
 
-    // The stack is hot: a fresh task that is next starts on it without a switch.
+    // The stack is hot: a fresh task that is next, and needs no other size, starts on it without a
+    // switch.
     Thread& next = here.PickNext(true);
-    if (next.context_ != nullptr) {
+    const bool is_fresh = next.context_ == nullptr;
+    if (!is_fresh || __builtin_expect(static_cast<Task&>(next).has_own_size(), 0)) {
+      if (is_fresh) here.BeginOfAnySize(static_cast<Task&>(next));
 #if defined(__SANITIZE_THREAD__)
       here.RetireSanitizerContext(sanitizer_context);
 #endif
-      here.LeaveForGood(stack, next);
+      here.stacks_.Give(stack);
+      here.LeaveForGood(here.stacks_.pool(), stack, next);
     }
 #if defined(__SANITIZE_THREAD__)
     next.sanitizer_context_ = sanitizer_context;
@@ -301,6 +336,36 @@ BOBBIN_NO_SANITIZE_THREAD void SwitchEntry::Enter(context::Arrival arrival) noex
   // Whoever walks this stack stops here.
   __asm__ __volatile__(".cfi_undefined rip");
   Dispatcher::RunTasks();
+}
+
+[[gnu::noinline]] StackCache& Dispatcher::SizedStacks(size_t size_class) noexcept {
+  std::unique_ptr<StackCache>& stacks = sized_stacks_[size_class - 1];
+  if (stacks == nullptr) {
+    stacks = std::make_unique<StackCache>(stacks_.pool().OfClass(size_class));
+  }
+  return *stacks;
+}
+
+void Dispatcher::EndStackPeriod() {
+  stacks_.EndPeriod();
+  for (const auto& stacks : sized_stacks_) {
+    if (stacks != nullptr) stacks->EndPeriod(1);
+  }
+}
+
+bool Dispatcher::TrimIdleStacks(size_t batch) {
+  bool has_more = stacks_.Trim(batch);
+  for (const auto& stacks : sized_stacks_) {
+    if (stacks != nullptr && stacks->Trim(batch)) has_more = true;
+  }
+  return has_more;
+}
+
+bool Dispatcher::has_idle_sized_stacks() const noexcept {
+  for (const auto& stacks : sized_stacks_) {
+    if (stacks != nullptr && stacks->size() != 0) return true;
+  }
+  return false;
 }
 
 #if defined(__SANITIZE_THREAD__)

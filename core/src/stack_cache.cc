@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <memory>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/fault.h>
@@ -27,11 +28,15 @@ namespace {
 // Slabs grow from small to large, so that a small program reserves little and a million stacks are
 // a handful of mappings. The largest is bounded by what a 47-bit address space takes kindly.
 constexpr size_t kSlabStacksMin = 64;
+constexpr size_t kSlabBytesMin = size_t{16} << 20;  // Where fewer stacks make so much.
 constexpr size_t kSlabBytesMax = size_t{64} << 30;
 
 // Of vm.max_map_count, what is left to the rest of the process where every guard splits a mapping.
 constexpr size_t kMappingsReserved = 8192;
 constexpr size_t kMappingsDefault = 65530;
+
+// Where guards are scarce, stacks of each size that threads ask for; what is reserved has room.
+constexpr size_t kSizedGuardsMax = 128;
 
 // How many pages one call of mincore is asked about.
 constexpr size_t kMincorePages = 65536;
@@ -82,7 +87,8 @@ StackPool::StackPool(const Options& options)
       stacks_max_(guard_kind_ == GuardKind::kMadvise ? std::numeric_limits<size_t>::max()
                   : options.guards_max != 0
                       ? options.guards_max
-                      : (std::max(MappingsMax(), 2 * kMappingsReserved) - kMappingsReserved) / 2) {}
+                      : (std::max(MappingsMax(), 2 * kMappingsReserved) - kMappingsReserved) / 2),
+      cached_where_scarce_(options.cached_where_scarce) {}
 
 StackPool::~StackPool() {
   SpinLockHolder hold(lock_);
@@ -90,6 +96,28 @@ StackPool::~StackPool() {
     sanitizer::StackInUse(slab.base, slab.bytes);
     munmap(slab.base, slab.bytes);
   }
+}
+
+StackPool& StackPool::OfClass(size_t size_class) noexcept {
+  if (size_class == 0) return *this;
+  Atomic<StackPool*>& place = others_[size_class - 1];
+  if (StackPool* const pool = place.load()) return *pool;
+  SpinLockHolder hold(lock_);
+  if (StackPool* const pool = place.load()) return *pool;
+  // Idle ones are for every carrier where there are few.
+  made_.push_back(std::make_unique<StackPool>(Options{.stack_bytes = kSizeMin << (size_class - 1),
+                                                      .force_mprotect = is_limited(),
+                                                      .guards_max = kSizedGuardsMax,
+                                                      .cached_where_scarce = 0}));
+  place.store(made_.back().get());
+  return *made_.back();
+}
+
+bool StackPool::TryClaim() noexcept {
+  const size_t startable = is_exhausted() ? carved() : stacks_max_;
+  if (claimed_.fetch_add(1) < startable) return true;
+  claimed_.fetch_sub(1);
+  return false;
 }
 
 bool StackPool::ProbeGuardInstall() const noexcept {
@@ -170,8 +198,9 @@ void StackPool::Give(size_t count, std::vector<Stack>& stacks, bool is_cold) noe
 }
 
 bool StackPool::AddSlab() noexcept {
-  size_t stacks_wanted = std::min(std::max(kSlabStacksMin, carved_),
-                                  std::max(kSlabBytesMax / stack_bytes_, size_t{1}));
+  const size_t stacks_min = std::clamp(kSlabBytesMin / stack_bytes_, size_t{1}, kSlabStacksMin);
+  size_t stacks_wanted =
+      std::min(std::max(stacks_min, carved_), std::max(kSlabBytesMax / stack_bytes_, size_t{1}));
   size_t bytes = 0;
   void* base = MAP_FAILED;
   // Where address space is scarce, a smaller one may still fit.
@@ -223,19 +252,22 @@ StackCache::~StackCache() {
   pool_.Give(stacks_.size(), stacks_, false);
 }
 
+void StackCache::GiveOutOfLine(Stack stack) noexcept { Give(stack); }
+
 bool StackCache::Refill() noexcept {
   if (HasFault(faults::kNoStack)) return false;
   // Few at first, then as many as make the guards cheap.
-  pool_.Take(std::min(std::clamp<size_t>(taken_, 8, kMadviseBatch), cached_max_), stacks_);
+  const size_t wanted = std::clamp<size_t>(taken_, 8, kMadviseBatch);
+  pool_.Take(std::clamp<size_t>(wanted, 1, std::max<size_t>(cached_max_, 1)), stacks_);
   taken_ += stacks_.size();
   low_water_ = 0;
   return !stacks_.empty();
 }
 
-void StackCache::EndPeriod() {
-  // The bottom of the cache is what nobody needed. Half of it goes, so that a load that comes and
-  // goes in waves keeps what it will need again.
-  const size_t cold = low_water_ / 2;
+void StackCache::EndPeriod(size_t share) {
+  // The bottom of the cache is what nobody needed. Half of it goes, as a rule, so that a load that
+  // comes and goes in waves keeps what it will need again.
+  const size_t cold = low_water_ / share;
   cold_.insert(cold_.end(), stacks_.begin(), stacks_.begin() + static_cast<ptrdiff_t>(cold));
   stacks_.erase(stacks_.begin(), stacks_.begin() + static_cast<ptrdiff_t>(cold));
   low_water_ = stacks_.size();

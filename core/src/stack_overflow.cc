@@ -46,14 +46,14 @@ const Task* OverflownTask(const void* address) noexcept {
   if (thread == nullptr || thread->role() != Role::kVirtual) return nullptr;
   const auto& task = static_cast<const Task&>(*thread);
   const char* const base = task.stack().base;
-  const StackPool& pool = thread->dispatcher()->stacks().pool();
+  const StackPool& pool = thread->dispatcher()->stacks().pool().OfTask(task);
   const auto* const fault = static_cast<const char*>(address);
   if (fault < base || fault >= base + pool.guard_bytes()) return nullptr;
   return &task;
 }
 
 void Report(const Task& task, const void* context) noexcept {
-  const StackPool& pool = task.dispatcher()->stacks().pool();
+  const StackPool& pool = task.dispatcher()->stacks().pool().OfTask(task);
   Write("bobbin: stack overflow in virtual thread \"");
   Write(task.name());
   Write("\" (id ");
@@ -64,7 +64,9 @@ void Report(const Task& task, const void* context) noexcept {
   WriteNumber(reinterpret_cast<uintptr_t>(pool.LimitOf(task.stack())), 16);
   Write(" to 0x");
   WriteNumber(reinterpret_cast<uintptr_t>(pool.TopOf(task.stack())), 16);
-  Write(", is used up; give the runtime more with RuntimeOptions::stack_bytes\n");
+  Write(
+      ", is used up; give it more with SpawnOptions::stack_bytes, or all with "
+      "RuntimeOptions::stack_bytes\n");
   WriteFrames(Backtrace::OfInterrupted(context));
 }
 

@@ -57,6 +57,7 @@ void Carrier::Turn() noexcept {
   ObeyRequests();
   DrainInbox();
   DrainIntake();
+  if (__builtin_expect(!starving_.empty(), 0)) OfferStarving();
   const int64_t started = std::exchange(turn_time_, Now());
   AdaptBudget(started, turn_time_, used);
   AdaptSharing(started, turn_time_, used);
@@ -148,8 +149,25 @@ void Carrier::Give(Task& task) noexcept {
 
 Task* Carrier::TakeFresh() noexcept {
   Task* const task = ++fresh_picks_ % kOldestEvery == 0 ? fresh_.TakeOldest() : fresh_.TakeNewest();
-  if (task != nullptr && __builtin_expect(cancels_taken_, 0)) task->Cancel();
+  if (task == nullptr) return nullptr;
+  if (__builtin_expect(cancels_taken_ || task->has_own_size(), 0)) return TakeSpecial(*task);
   return task;
+}
+
+Task* Carrier::TakeSpecial(Task& task) noexcept {
+  if (cancels_taken_) task.Cancel();
+  if (!task.has_own_size() || CanStart(task)) return &task;
+  starving_.push_back(&task);
+  starving_count_.set(starving_.size());
+  return nullptr;
+}
+
+void Carrier::OfferStarving() noexcept {
+  const auto starts = std::partition(starving_.begin(), starving_.end(),
+                                     [this](const Task* task) { return !CanStart(*task); });
+  for (auto task = starts; task != starving_.end(); ++task) fresh_.Push(**task);
+  starving_.erase(starts, starving_.end());
+  starving_count_.set(starving_.size());
 }
 
 void Carrier::OfferMigrant(Task& task) noexcept {
@@ -259,10 +277,11 @@ void Carrier::Sleep() noexcept {
   runtime_.CarrierIsIdle();
   counts_.sleeps.add(1);
   Deadline until = NextWake();
-  if (stacks().size() > kStacksKept) until = std::min(until, AtNanoseconds(trim_period_end_));
+  if (stacks().size() > kStacksKept || has_idle_sized_stacks())
+    until = std::min(until, AtNanoseconds(trim_period_end_));
   if (has_cold_stacks_) until = std::min(until, AtNanoseconds(turn_time_ + kTurnNanoseconds));
   // New threads without a stack wait for other carriers' to end; nobody rings for that.
-  if (fresh_.size() != 0)
+  if (fresh_.size() != 0 || !starving_.empty())
     until = std::min(until, AtNanoseconds(turn_time_ + kStackRetryNanoseconds));
   poller_->PollUntil(until);
   runtime_.idle().WokeUp();
@@ -278,11 +297,11 @@ void Carrier::Sleep() noexcept {
 
 void Carrier::TrimStacks() noexcept {
   if (turn_time_ >= trim_period_end_) {
-    stacks().EndPeriod();
+    EndStackPeriod();
     trim_period_end_ = turn_time_ + kTrimPeriodNanoseconds;
     has_cold_stacks_ = true;
   }
-  if (has_cold_stacks_) has_cold_stacks_ = stacks().Trim(kTrimBatch);
+  if (has_cold_stacks_) has_cold_stacks_ = TrimIdleStacks(kTrimBatch);
 }
 
 void Carrier::RequestCancelAll() noexcept {

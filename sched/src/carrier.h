@@ -128,6 +128,8 @@ class Carrier final : public Dispatcher {
   const DispatchCounters& dispatch_counters() const noexcept { return counters_; }
   uint64_t timers_armed() const noexcept { return timers_armed_.value(); }
   uint64_t in_flight() const noexcept { return in_flight_.value(); }
+  // New virtual threads for which there is no stack of the size that they need.
+  uint64_t starving() const noexcept { return starving_count_.value(); }
 
  private:
   // How long the same task has been the oldest of a deque, as seen at the ends of turns.
@@ -162,6 +164,10 @@ class Carrier final : public Dispatcher {
   // Take some from `victim`; return how many.
   size_t StealFreshFrom(Carrier& victim) noexcept;
   size_t StealMigrantsFrom(Carrier& victim) noexcept;
+  // The rest of TakeFresh for what is not as usual.
+  Task* TakeSpecial(Task& task) noexcept;
+  // Offers those again for which there is a stack now.
+  void OfferStarving() noexcept;
   void Sleep() noexcept;
   bool FindsWorkOrdered() noexcept;
   void AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcept;
@@ -187,6 +193,7 @@ class Carrier final : public Dispatcher {
   size_t share_from_ = kShareFromMin;
   Age age_of_fresh_;
   Age age_of_migrants_;
+  std::vector<Task*> starving_;  // See starving().
   bool cancels_taken_ = false;  // Whoever begins or goes on here from now on.
   int64_t trim_period_end_;
   bool has_cold_stacks_ = false;
@@ -198,6 +205,7 @@ class Carrier final : public Dispatcher {
   alignas(kCacheLineBytes) Counters counts_;
   Counter timers_armed_;
   Counter in_flight_;
+  Counter starving_count_;
 
   // Everyone.
   TaskDeque fresh_;

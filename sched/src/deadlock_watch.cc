@@ -22,6 +22,7 @@ DeadlockWatch::Seen DeadlockWatch::See() const noexcept {
   for (int i = 0; i < runtime_.carrier_count(); ++i) {
     const Carrier& carrier = runtime_.carrier(i);
     if (carrier.state() != Carrier::State::kAsleep || carrier.HasStealable()) return Seen::kNothing;
+    if (carrier.starving() != 0) return Seen::kNothing;
     if (carrier.timers_armed() != 0 || carrier.in_flight() != 0) return Seen::kNothing;
   }
   const uint64_t known = static_cast<uint64_t>(runtime_.carrier_count()) + 1;  // And the monitor.

@@ -225,6 +225,7 @@ void DumpCollector::AddOutsider(const Task& copy, const Task& task, RuntimeRecor
       ReadReason(copy.wait_reason(), thread);
     }
     thread.stack = copy.stack();
+    thread.size_class = copy.size_class();
   }
   // If its word is another now, all that was read may be of two times.
   if (task.state().is_same(copy.state())) record.threads.push_back(std::move(thread));
@@ -259,9 +260,9 @@ void DumpCollector::AddOsThreads() {
 
 void DumpCollector::MeasureStacks(RuntimeCore& runtime, RuntimeRecord& record) {
   const PageMap pages;
-  const StackPool& pool = runtime.stacks();
   for (ThreadRecord& thread : record.threads) {
     if (thread.stack.base == nullptr) continue;
+    const StackPool& pool = runtime.stacks().OfClass(thread.size_class);
     thread.stack_bytes = pool.BytesOf(thread.stack);
     thread.stack_touched = pages.BytesTouched(pool.LimitOf(thread.stack), pool.TopOf(thread.stack));
   }

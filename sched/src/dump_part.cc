@@ -63,8 +63,9 @@ void DumpPart::Describe(const Carrier& carrier, const Task& task, const Thread* 
   record.carrier = carrier.index();
   record.is_cancelled = task.is_cancelled();
   record.is_shielded = task.is_shielded();
-  const StackPool& pool = carrier.runtime().stacks();
+  const StackPool& pool = carrier.runtime().stacks().OfTask(task);
   record.stack = task.stack();
+  record.size_class = task.size_class();
   record.stack_bytes = pool.BytesOf(task.stack());
   if (&task == running) {
     record.status = ThreadStatus::kRunning;

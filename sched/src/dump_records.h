@@ -84,6 +84,7 @@ struct ThreadRecord {
   std::optional<int64_t> deadline;
   // A virtual thread's stack, once it has begun.
   Stack stack;
+  size_t size_class = 0;  // See StackPool.
   size_t stack_bytes = 0;
   size_t stack_used = 0;     // Down to where it is parked.
   size_t stack_touched = 0;  // Of memory that there is: the most that it has used, in pages.

@@ -126,7 +126,13 @@ Task* RuntimeCore::AllocateTask(std::string_view name) {
 }
 
 bool RuntimeCore::IsOutOfStacks() noexcept {
-  return __builtin_expect(stacks_.is_exhausted(), 0) && Live() >= stacks_.carved();
+  return __builtin_expect(stacks_.is_exhausted(), 0) && Live() >= stacks_.carved() + SizedLive();
+}
+
+size_t RuntimeCore::SizedLive() noexcept {
+  size_t live = 0;
+  stacks_.ForEachSize([&](const StackPool& pool) { live += pool.claimed(); });
+  return live;
 }
 
 Task* RuntimeCore::TryNewTask(std::string_view name) {
@@ -148,7 +154,50 @@ Task* RuntimeCore::NewTask(std::string_view name) {
   return AllocateTask(name);
 }
 
-absl::Status RuntimeCore::WhyNoTask() {
+Task* RuntimeCore::TryNewSizedTask(std::string_view name, size_t stack_bytes) {
+  const size_t size_class = stacks_.ClassOf(stack_bytes);
+  if (size_class == 0) return TryNewTask(name);
+  StackPool& pool = stacks_.OfClass(size_class);
+  if (!pool.TryClaim()) {
+    limited_.fetch_add(1);
+    return nullptr;
+  }
+  Task* const task = TryNewTask(name);
+  if (task == nullptr) {
+    pool.Unclaim();
+  } else {
+    task->set_size_class(size_class);
+  }
+  return task;
+}
+
+Task* RuntimeCore::NewSizedTask(std::string_view name, size_t stack_bytes) {
+  const size_t size_class = stacks_.ClassOf(stack_bytes);
+  Task* const task = NewTask(name);
+  if (task != nullptr && size_class != 0) {
+    stacks_.OfClass(size_class).Claim();
+    task->set_size_class(size_class);
+  }
+  return task;
+}
+
+absl::Status RuntimeCore::WhyNoTask(size_t stack_bytes) {
+  if (stack_bytes != 0 && !StackPool::IsSize(stack_bytes)) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      fmt::format("spawn: stack_bytes is {}; from 16 KiB to 64 MiB", stack_bytes));
+  }
+  if (const size_t size_class = stack_bytes == 0 ? 0 : stacks_.ClassOf(stack_bytes)) {
+    StackPool& pool = stacks_.OfClass(size_class);
+    if (pool.claimed() >= (pool.is_exhausted() ? pool.carved() : pool.stacks_max())) {
+      return MakeStatus(
+          absl::StatusCode::kResourceExhausted,
+          fmt::format("spawn: {} virtual threads have stacks of {} KiB, and there are no more: {}",
+                      pool.claimed(), pool.stack_bytes() >> 10,
+                      pool.is_limited() ? "each guard page splits a mapping here: raise "
+                                          "vm.max_map_count, or use kernel 6.13"
+                                        : "raise RLIMIT_AS (ulimit -v)"));
+    }
+  }
   std::string message;
   if (IsOutOfStacks() && !stacks_.is_limited()) {
     message = fmt::format(
@@ -372,8 +421,12 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
   sum.blocking_holds = monitor_.watchdog().blocking_holds();
   sum.deadlocks = monitor_.deadlock_watch().deadlocks();
   sum.limited = limited_.load();
-  if (stacks_.is_exhausted()) sum.without_stack = Left(sum.live(), stacks_.carved());
-  sum.stacks = stacks_.carved();
+  if (stacks_.is_exhausted()) {
+    sum.without_stack = Left(sum.live(), stacks_.carved() + SizedLive());
+  }
+  for (const auto& carrier : carriers_) sum.without_stack += carrier->starving();
+  stacks_.ForEachSize([&](StackPool& pool) { sum.stacks += pool.carved(); });
+  sum.sized_stacks = sum.stacks - std::min<uint64_t>(sum.stacks, stacks_.carved());
   sum.stack_bytes = stacks_.stack_bytes();
   const auto statistics_of = [this](BlockingLane lane) {
     const PlatformPool* const pool = known_pools_[static_cast<size_t>(lane)].load();
@@ -385,10 +438,14 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
 }
 
 StackUsage RuntimeCore::MeasureStacks() {
-  const StackPool::Usage usage = stacks_.Measure();
-  return {.reserved_bytes = usage.reserved_bytes,
-          .resident_bytes = usage.resident_bytes,
-          .deepest_bytes = usage.deepest_bytes};
+  StackUsage sum;
+  stacks_.ForEachSize([&](StackPool& pool) {
+    const StackPool::Usage usage = pool.Measure();
+    sum.reserved_bytes += usage.reserved_bytes;
+    sum.resident_bytes += usage.resident_bytes;
+    sum.deepest_bytes = std::max(sum.deepest_bytes, usage.deepest_bytes);
+  });
+  return sum;
 }
 
 PlatformPool& RuntimeCore::PoolOf(BlockingLane lane) {

@@ -91,8 +91,11 @@ class RuntimeCore {
   Task* TryNewTask(std::string_view name);
   // The same, but waits at the limit; null when the system has no memory.
   Task* NewTask(std::string_view name);
-  // Why TryNewTask or NewTask returned null.
-  absl::Status WhyNoTask();
+  // The same, for a size of stack of its own. REQUIRES: StackPool::IsSize(stack_bytes).
+  Task* TryNewSizedTask(std::string_view name, size_t stack_bytes);
+  Task* NewSizedTask(std::string_view name, size_t stack_bytes);
+  // Why one that tries returned null.
+  absl::Status WhyNoTask(size_t stack_bytes);
   void Launch(Task& task, Placement placement) noexcept;
   // Wakes one sleeping carrier to look for work, unless one is looking already.
   void WakeOneToSearch() noexcept;
@@ -116,6 +119,8 @@ class RuntimeCore {
  private:
   // Makes what every carrier did before it announced its sleep visible to Live().
   void SeeAnnouncements() const noexcept;
+  // Threads that have asked for a size of stack of their own.
+  size_t SizedLive() noexcept;
   // Whether the system has refused to give more stacks, and there is none for one more thread.
   bool IsOutOfStacks() noexcept;
   // Without a look at the limit.
@@ -143,8 +148,8 @@ class RuntimeCore {
   Atomic<uint64_t> next_carrier_{0};     // Advanced by spread placements.
   Atomic<uint64_t> spawned_outside_{0};  // Launched by threads that are no carriers of ours.
 
-  Atomic<uint64_t> limited_{0};                // Counted by spawners that met the limit.
-  Atomic<uint64_t> waiting_for_limit_{0};      // Spawners that wait for it now.
+  Atomic<uint64_t> limited_{0};            // Counted by spawners that met the limit.
+  Atomic<uint64_t> waiting_for_limit_{0};  // Spawners that wait for it now.
 
   // Start.
   WaitGroup unreported_;

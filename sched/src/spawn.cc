@@ -16,14 +16,18 @@ Task* TryNewTask(const SpawnOptions& options) { return TryNewTask(CurrentRuntime
 
 Task* TryNewTask(Runtime& runtime, const SpawnOptions& options) {
   RuntimeCore& core = runtime.core();
-  Task* const task = core.TryNewTask(options.name);
+  if (options.stack_bytes != 0 && !StackPool::IsSize(options.stack_bytes)) return nullptr;
+  Task* const task = __builtin_expect(options.stack_bytes == 0, 1)
+                         ? core.TryNewTask(options.name)
+                         : core.TryNewSizedTask(options.name, options.stack_bytes);
   if (task != nullptr) task->set_migrates(core.MayMigrate(options.migrates));
   return task;
 }
 
 Task& NewTask(const SpawnOptions& options) {
   Carrier* const here = CurrentCarrier();
-  if (__builtin_expect(here == nullptr || here->live_limit() != nullptr, 0)) {
+  if (__builtin_expect(here == nullptr || here->live_limit() != nullptr || options.stack_bytes != 0,
+                       0)) {
     return NewTask(CurrentRuntime(), options);
   }
   Task* const task = here->NewTask(options.name);
@@ -36,7 +40,11 @@ Task& NewTask(const SpawnOptions& options) {
 
 Task& NewTask(Runtime& runtime, const SpawnOptions& options) {
   RuntimeCore& core = runtime.core();
-  Task* const task = core.NewTask(options.name);
+  BOBBIN_CHECK(options.stack_bytes == 0 || StackPool::IsSize(options.stack_bytes),
+               "stack_bytes of a virtual thread: from 16 KiB to 64 MiB");
+  Task* const task = options.stack_bytes == 0
+                         ? core.NewTask(options.name)
+                         : core.NewSizedTask(options.name, options.stack_bytes);
   BOBBIN_CHECK(task != nullptr, "out of memory for virtual threads");
   task->set_migrates(core.MayMigrate(options.migrates));
   return *task;
@@ -55,6 +63,8 @@ void Launch(Runtime& runtime, Task& task, Placement placement) noexcept {
   runtime.core().Launch(task, placement);
 }
 
-absl::Status TooManyVirtualThreads(Runtime& runtime) { return runtime.core().WhyNoTask(); }
+absl::Status WhyNotSpawned(Runtime& runtime, const SpawnOptions& options) {
+  return runtime.core().WhyNoTask(options.stack_bytes);
+}
 
 }  // namespace bobbin::internal

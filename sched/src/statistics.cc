@@ -36,10 +36,11 @@ std::string RuntimeStatistics::Text() const {
       "  held for too long: {} times by a computation, {} times by a call that blocks\n"
       "deadlocks: {}\n"
       "waiting: {} timers, {} operations in the kernel\n"
-      "stacks: {} of {} KiB; {} threads wait for one\n",
+      "stacks: {} of {} KiB, {} of other sizes; {} threads wait for one\n",
       live(), fresh, ready, running, parked, spawned, started, ended, stolen, migrated, limited,
       switches, parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds,
-      blocking_holds, deadlocks, timers, in_flight, stacks, stack_bytes >> 10, without_stack);
+      blocking_holds, deadlocks, timers, in_flight, stacks - sized_stacks, stack_bytes >> 10,
+      sized_stacks, without_stack);
   if (poller != PollerStatistics{}) {
     text += fmt::format(
         "scarce: {} early submits, {} operations deferred, {} overflows, {} pauses without memory, "

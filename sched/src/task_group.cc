@@ -110,7 +110,7 @@ absl::StatusOr<Task*> TaskGroup::TryNewChild(const SpawnOptions& options) {
     }
     woken.Dispatch();
   }
-  return internal::TooManyVirtualThreads(runtime_);
+  return internal::WhyNotSpawned(runtime_, options);
 }
 
 void TaskGroup::GiveUpPlace(WakeList& woken) noexcept {

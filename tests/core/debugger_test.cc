@@ -64,7 +64,7 @@ void BeTheProgram(bool forces_mprotect_guards) {
       probes[0].Attach();
       return LingerAtTheEvent(event);
     });
-    group.Spawn({.name = "at the mutex"}, [&] {
+    group.Spawn({.name = "at the mutex", .stack_bytes = size_t{1} << 20}, [&] {
       probes[1].Attach();
       return LingerAtTheMutex(mutex);
     });

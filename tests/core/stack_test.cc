@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -35,6 +36,7 @@
 
 #include "tests/support/bobbin_test.h"
 #include "tests/support/leak_check.h"
+#include "tests/support/thread_probe.h"
 
 namespace bobbin::test {
 namespace {
@@ -162,10 +164,196 @@ TEST(StackTest, AParkedThreadThatUsedLittleCostsLittle) {
   });
 }
 
-void OverflowIn(Runtime& runtime) {
-  static_cast<void>(
-      runtime.Spawn({.name = "deep one"}, [] { static_cast<void>(Recurse(0, 1'000'000'000)); })
-          .Join());
+// --- Sizes that threads ask for
+
+// The stack on which the caller runs.
+struct OwnStack {
+  const char* limit;
+  const char* top;
+  size_t usable() const { return static_cast<size_t>(top - limit); }
+  size_t left() const {
+    return static_cast<size_t>(static_cast<const char*>(__builtin_frame_address(0)) - limit);
+  }
+};
+OwnStack StackOfCaller() {
+  auto& self = static_cast<internal::Task&>(internal::Current());
+  const internal::StackPool& pool = self.dispatcher()->stacks().pool().OfTask(self);
+  return {pool.LimitOf(self.stack()), pool.TopOf(self.stack())};
+}
+
+constexpr size_t kKib = 1024;
+constexpr size_t kMib = kKib * kKib;
+// A page that guards, and what tops differ by.
+constexpr size_t kNotUsable = 4096 + 16 * 64;
+
+BOBBIN_TEST(StackSizeTest, EachThreadHasTheSizeThatItAsksFor) {
+  TaskGroup group({.placement = Placement::kSpread});
+  for (int round = 0; round < 5; ++round) {
+    for (const size_t bytes : {size_t{0}, 16 * kKib, 64 * kKib, 256 * kKib, kMib, 64 * kMib}) {
+      // Half of them one byte more than the next smaller size.
+      const size_t asked = round % 2 == 0 || bytes <= 16 * kKib ? bytes : bytes / 2 + 1;
+      group.Spawn({.stack_bytes = asked}, [bytes] {
+        const size_t size = bytes == 0 ? 256 * kKib : bytes;
+        EXPECT_GE(StackOfCaller().usable(), size - kNotUsable);
+        EXPECT_LE(StackOfCaller().usable(), size);
+        Yield();
+        // All but what is above here, and some for what is below.
+        if (StackOfCaller().left() > 64 * kKib) {
+          Touch(std::min(StackOfCaller().left() - 32 * kKib, 2 * kMib));
+        }
+      });
+    }
+  }
+  ASSERT_OK(group.Wait());
+}
+
+// Sizes follow one another on the same carrier, in every order: each begins on a stack of its own
+// size, and the stacks of those that have ended are used again.
+BOBBIN_TEST(StackSizeTest, AStackIsLeftOnlyToAThreadOfTheSameSize) {
+  const int threads = Rounds(3000);
+  TaskGroup group;
+  const size_t sizes[] = {0, 16 * kKib, 64 * kKib, kMib};
+  for (int i = 0; i < threads; ++i) {
+    const size_t bytes =
+        kUnderSanitizer ? std::max(sizes[random().Below(4)], 64 * kKib) : sizes[random().Below(4)];
+    group.Spawn({.stack_bytes = bytes}, [bytes, yields = random().OneIn(3)] {
+      const size_t size = bytes == 0 ? 256 * kKib : bytes;
+      EXPECT_GE(StackOfCaller().usable(), size - kNotUsable);
+      EXPECT_LE(StackOfCaller().usable(), size);
+      if (yields) Yield();
+      EXPECT_LE(StackOfCaller().left(), StackOfCaller().usable());
+    });
+    if (i % 64 == 0) Yield();
+  }
+  ASSERT_OK(group.Wait());
+  // One after the other, they need no more.
+  const auto stacks = [&] { return runtime().Statistics().stacks; };
+  for (int i = 0; i < 50; ++i) ASSERT_OK(Spawn({.stack_bytes = kMib}, [] {}).Join());
+  const uint64_t before = stacks();
+  for (int i = 0; i < 50; ++i) ASSERT_OK(Spawn({.stack_bytes = kMib}, [] {}).Join());
+  EXPECT_LE(stacks(), before + 8 * static_cast<uint64_t>(carriers()));
+  EXPECT_GT(runtime().Statistics().sized_stacks, 0);
+}
+
+// What fits into a large one only. A sanitizer's frames are larger, but so is the stack.
+BOBBIN_TEST(StackSizeTest, DeepRecursionFitsWhereItWasAskedFor) {
+  const int64_t frames = 10'000;  // More than 2.5 MB.
+  int64_t counted = 0;
+  VirtualThread deep = Spawn({.stack_bytes = 32 * kMib}, [&] {
+    Yield();
+    counted = Recurse(0, frames);
+    Yield();
+  });
+  ASSERT_OK(deep.Join());
+  EXPECT_GE(counted, frames / 256);
+  EXPECT_GE(runtime().MeasureStacks().deepest_bytes, size_t{2} * kMib);
+}
+
+BOBBIN_TEST(StackSizeTest, DumpsAndStatisticsKnowIt) {
+  const RuntimeStatistics before = runtime().Statistics();
+  const StackUsage usage_before = runtime().MeasureStacks();
+  Event go;
+  ThreadProbe probe;
+  VirtualThread large = Spawn({.name = "large", .stack_bytes = kMib}, [&] {
+    Touch(700 * kKib);
+    probe.Attach();
+    return go.Wait();
+  });
+  probe.AwaitParked();
+  EXPECT_THAT(runtime().Dump(), testing::ContainsRegex("\"large\".*, 7[0-9][0-9] KiB touched"));
+  EXPECT_THAT(runtime().Dump({.format = DumpFormat::kJson}),
+              testing::ContainsRegex("\"stack_bytes\": ?104[0-9][0-9][0-9][0-9]"));
+  const RuntimeStatistics now = runtime().Statistics();
+  const StackUsage usage = runtime().MeasureStacks();
+  EXPECT_GT(now.sized_stacks, before.sized_stacks);
+  EXPECT_GE(usage.deepest_bytes, 700 * kKib);
+  EXPECT_GE(usage.resident_bytes - usage_before.resident_bytes, 700 * kKib);
+  EXPECT_GE(usage.reserved_bytes - usage_before.reserved_bytes,
+            (now.sized_stacks - before.sized_stacks) * kMib);
+  EXPECT_THAT(now.Text(), testing::ContainsRegex("stacks: .*, [1-9][0-9]* of other sizes"));
+  go.Set();
+  EXPECT_OK(large.Join());
+}
+
+BOBBIN_TEST(StackSizeTest, ASizeThatIsNoneIsRefused) {
+  for (const size_t bytes : {size_t{1}, 16 * kKib - 1, 64 * kMib + 1}) {
+    const auto refused = TrySpawn({.stack_bytes = bytes}, [] {});
+    EXPECT_THAT(refused.status(), StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(std::string(refused.status().message()),
+                testing::HasSubstr("stack_bytes is " + std::to_string(bytes)));
+    TaskGroup group;
+    EXPECT_THAT(group.TrySpawn({.stack_bytes = bytes}, [] {}),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+  EXPECT_OK(TrySpawn({.stack_bytes = 64 * kMib}, [] {})->Join());
+}
+
+TEST(StackSizeDeathTest, SpawnAbortsAtASizeThatIsNone) {
+  EXPECT_DEATH(
+      {
+        Runtime runtime({.carriers = 1});
+        runtime.Spawn({.stack_bytes = 1000}, [] {}).Detach();
+      },
+      "stack_bytes of a virtual thread: from 16 KiB to 64 MiB");
+}
+
+// Where guards are scarce there are few of each size: TrySpawn says so, and what Spawn has started
+// gets the stack of one that ends, whichever carrier that was on.
+TEST(StackSizeTest, WhereGuardsAreScarceTheyWaitForOneAnother) {
+  WithRuntime({.carriers = 2, .forces_mprotect_guards = true}, [](Runtime& runtime) {
+    VirtualThread main = runtime.Spawn([&] {
+      Event go;
+      TaskGroup holders({.placement = Placement::kSpread});
+      std::atomic<int> begun{0};
+      int admitted = 0;
+      absl::Status refusal;
+      while (refusal.ok()) {
+        refusal = holders.TrySpawn({.stack_bytes = kMib}, [&] {
+          ++begun;
+          return go.Wait();
+        });
+        if (refusal.ok()) ++admitted;
+      }
+      EXPECT_THAT(refusal, StatusIs(kResourceExhausted));
+      EXPECT_THAT(std::string(refusal.message()), testing::HasSubstr("stacks of 1024 KiB"));
+      AwaitTrue([&] { return begun == admitted; });
+      // Others of the same size wait, those of another one do not.
+      TaskGroup late({.placement = Placement::kSpread});
+      std::atomic<int> ran{0};
+      for (int i = 0; i < 20; ++i) late.Spawn({.stack_bytes = kMib}, [&] { ++ran; });
+      for (int i = 0; i < 20; ++i) EXPECT_OK(Spawn({.stack_bytes = 2 * kMib}, [] {}).Join());
+      AwaitTrue([&] { return runtime.Statistics().without_stack == 20; });
+      EXPECT_EQ(ran, 0);
+      go.Set();
+      EXPECT_OK(holders.Wait());
+      EXPECT_OK(late.Wait());
+      EXPECT_EQ(ran, 20);
+      EXPECT_EQ(runtime.Statistics().without_stack, 0);
+    });
+    EXPECT_OK(main.Join());
+  });
+}
+
+void OverflowIn(Runtime& runtime, size_t stack_bytes = 0) {
+  static_cast<void>(runtime
+                        .Spawn({.name = "deep one", .stack_bytes = stack_bytes},
+                               [] { static_cast<void>(Recurse(0, 1'000'000'000)); })
+                        .Join());
+}
+
+TEST(StackSizeDeathTest, AnOverflowOfASizeOfItsOwnNamesThreadAndBounds) {
+  if (kUnderAddressSanitizer) GTEST_SKIP() << "the sanitizer reports it in its own words";
+  for (const auto& [bytes, digits] : {std::pair{64 * kKib, "6[0-9][0-9][0-9][0-9]"},
+                                      std::pair{4 * kMib, "41[0-9][0-9][0-9][0-9][0-9]"}}) {
+    EXPECT_DEATH(
+        {
+          Runtime runtime({.carriers = 2});
+          OverflowIn(runtime, bytes);
+        },
+        std::string(
+            "stack overflow in virtual thread \"deep one\" \\(id [0-9]+\\): its stack of ") +
+            digits + " bytes(.*\n)*.* bobbin::test::.*Recurse");
+  }
 }
 
 TEST(StackDeathTest, AnOverflowNamesTheThread) {

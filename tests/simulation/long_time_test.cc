@@ -58,5 +58,25 @@ TEST(LongTimeTest, AfterABurstTheMemoryOfItsStacksGoesBack) {
   EXPECT_TRUE(report.ok()) << report.failure;
 }
 
+// Of stacks that threads have asked for nothing is kept that nobody needs: they may be large.
+TEST(LongTimeTest, LargeStacksThatNobodyNeedsAreGivenBack) {
+  constexpr size_t kUsed = size_t{2} << 20;
+  const auto report = Simulate({.seeds = 4, .carriers = 2, .steps_max = 10'000'000}, [&] {
+    Runtime& runtime = bobbin::internal::CurrentRuntime();
+    const size_t before = runtime.MeasureStacks().resident_bytes;
+    for (int i = 0; i < 3; ++i) {
+      const absl::Status ended =
+          Spawn({.stack_bytes = size_t{4} << 20}, [] { UseStack(kUsed); }).Join();
+      BOBBIN_CHECK(ended.ok(), "nobody fails");
+    }
+    BOBBIN_CHECK(runtime.MeasureStacks().resident_bytes >= before + kUsed, "it was used");
+    BOBBIN_CHECK(SleepFor(minutes(1)).ok(), "nobody stops the sleep");
+    const StackUsage after = runtime.MeasureStacks();
+    BOBBIN_CHECK(after.resident_bytes < before + kUsed / 8,
+                 std::to_string(after.resident_bytes >> 10));
+  });
+  EXPECT_TRUE(report.ok()) << report.failure;
+}
+
 }  // namespace
 }  // namespace bobbin::testing

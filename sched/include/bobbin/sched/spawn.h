@@ -21,8 +21,9 @@
 //   Cancellation  Spawn ignores it, and deadlines: it has no way to tell. Where that will not do,
 //                 use TrySpawn.
 //   Errors        TrySpawn returns RESOURCE_EXHAUSTED at the limit of live virtual threads, and
-//                 when the system has no address space or guard pages for more stacks. What Spawn
-//                 starts then waits for the stack of another thread that ends.
+//                 when the system has no address space or guard pages for more stacks (of that
+//                 size). What Spawn starts then waits for the stack of another thread that ends.
+//                 A size that is none: INVALID_ARGUMENT from TrySpawn; Spawn aborts.
 //   Order         At the limit first come, first served. Threads that all wait there for their own
 //                 children to be started wait for ever: a deadlock, which is reported as one. Let
 //                 those who spawn be others than those who fill the limit, or use TrySpawn.
@@ -39,6 +40,7 @@
 #ifndef BOBBIN_SCHED_SPAWN_H_
 #define BOBBIN_SCHED_SPAWN_H_
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -66,6 +68,10 @@ struct SpawnOptions {
   std::optional<Placement> placement = std::nullopt;
   // Whether it may go on on another carrier after each wait: see above.
   bool migrates = false;
+  // Address space of its stack, its guard page included: from 16 KiB to 64 MiB, rounded up to a
+  // power of two. 0: RuntimeOptions::stack_bytes. For the few that recurse deeply, or have large
+  // arrays; only touched pages cost memory, so there is little to gain by less.
+  size_t stack_bytes = 0;
 };
 
 namespace internal {
@@ -82,7 +88,8 @@ Task& NewTask(Runtime& runtime, const SpawnOptions& options);
 // Makes it runnable. The body has been built.
 void Launch(Task& task, Placement placement) noexcept;
 void Launch(Runtime& runtime, Task& task, Placement placement) noexcept;
-absl::Status TooManyVirtualThreads(Runtime& runtime);
+// Why one that tries has returned null.
+absl::Status WhyNotSpawned(Runtime& runtime, const SpawnOptions& options);
 
 }  // namespace internal
 
@@ -103,7 +110,7 @@ VirtualThread Spawn(F&& body) {
 template <internal::BodyCallable F>
 absl::StatusOr<VirtualThread> TrySpawn(const SpawnOptions& options, F&& body) {
   internal::Task* const task = internal::TryNewTask(options);
-  if (task == nullptr) return internal::TooManyVirtualThreads(internal::CurrentRuntime());
+  if (task == nullptr) return internal::WhyNotSpawned(internal::CurrentRuntime(), options);
   task->set_body(internal::Body::Emplace(task->body_storage(), std::forward<F>(body)));
   internal::Launch(*task, options.placement.value_or(Placement::kHere));
   return VirtualThread(*task);

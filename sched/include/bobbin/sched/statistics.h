@@ -48,7 +48,7 @@ struct RuntimeStatistics {
   uint64_t stolen = 0;    // Taken, before they began, by another carrier than that of their spawn.
   uint64_t migrated = 0;  // Taken, when they were ready, by another carrier than the last one.
 
-  uint64_t limited = 0;       // Spawns that had to wait, or were refused, at a limit.
+  uint64_t limited = 0;  // Spawns that had to wait, or were refused, at a limit.
 
   // Carriers, ever.
   uint64_t turns = 0;          // Rounds of their loops.
@@ -68,9 +68,11 @@ struct RuntimeStatistics {
   // What the pollers of all carriers did for want of something.
   PollerStatistics poller;
 
-  // Stacks that have ever been in use at once, and the address space of each. They are reused: one
+  // Stacks that have ever been in use at once, and the address space of each, but of those
+  // with a size of their own. They are reused: one
   // is a live thread's, or waits for the next.
   uint64_t stacks = 0;
+  uint64_t sized_stacks = 0;   // Of them, those of sizes that threads have asked for.
   uint64_t without_stack = 0;  // Fresh threads that wait for one, because the system gives no more.
   size_t stack_bytes = 0;
 

@@ -52,6 +52,10 @@ struct DebuggerView {
   uint64_t kind_holder_word;
   uint64_t dispatcher_stack_pool;
   uint64_t stack_pool_stack_bytes;
+  uint64_t task_ending;
+  uint64_t size_class_shift;
+  uint64_t size_class_bits;
+  uint64_t size_min;
 };
 
 }  // namespace bobbin::internal

@@ -44,6 +44,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include <bobbin/core/internal/atomic.h>
@@ -112,6 +113,7 @@ class Dispatcher {
   virtual void DisarmTimer(TimerNode& node) noexcept = 0;
 
   TaskCache& tasks() noexcept { return tasks_; }
+  // Those of the runtime's own size.
   StackCache& stacks() noexcept { return stacks_; }
   Thread& home() noexcept { return home_; }
   // Grows with every choice of who runs next: as long as it is the same, nobody else has run here.
@@ -156,6 +158,12 @@ class Dispatcher {
   uint32_t RunReady(uint32_t budget) noexcept;
   // Whether there is a stack for a fresh task.
   bool CanStart() noexcept { return stacks_.Reserve(); }
+  bool CanStart(const Task& fresh) noexcept { return StacksOf(fresh).Reserve(); }
+  // Of all sizes: see StackCache. Of those that threads ask for, which may be large, all that
+  // nobody needed is cold.
+  void EndStackPeriod();
+  bool TrimIdleStacks(size_t batch);
+  bool has_idle_sized_stacks() const noexcept;
 
   // Acts on what other threads posted. Returns whether there was anything.
   bool DrainInbox() noexcept;
@@ -207,14 +215,26 @@ class Dispatcher {
   // Leaves `self` and continues with `next`; returns when somebody continues `self`.
   void SwitchFrom(Thread& self, Thread& next) noexcept;
   void SwitchFromSlow(Thread& self, Thread& next) noexcept;
-  Stack PrepareStack(Thread& fresh) noexcept;
+  Stack PrepareStack(Thread& fresh, StackCache& stacks) noexcept;
+  // The same, and what comes first, for a task of any size.
+  void BeginOfAnySize(Task& fresh) noexcept;
+  // The stacks of the size that it needs.
+  StackCache& StacksOf(const Task& task) noexcept {
+    return __builtin_expect(!task.has_own_size(), 1) ? stacks_ : SizedStacks(task.size_class());
+  }
+  StackCache& SizedStacks(size_t size_class) noexcept;
   // Makes `task` the one that runs on `stack` from now on.
   void Begin(Task& task, Stack stack) noexcept;
+  // What is left to do for a task that has run, but for its stack.
+  void Conclude(Task& task) noexcept;
+  // The same, and leaves its stack for good, where that has a size of its own.
+  [[noreturn]] void EndSized(Task& task) noexcept;
   // What a stack does from its first line to its last: run a task, then fresh ones as long as they
   // are next, then leave.
   [[noreturn]] static void RunTasks() noexcept;
-  // Gives `stack`, on which the caller stands, back to the cache and continues with `next`.
-  [[noreturn]] void LeaveForGood(Stack stack, Thread& next) noexcept;
+  // Leaves `stack`, on which the caller stands, and which is back in its cache, for `next`. Nobody
+  // can take it before this thread has left it: the cache is this OS thread's own.
+  [[noreturn]] void LeaveForGood(const StackPool& pool, Stack stack, Thread& next) noexcept;
   void AnnounceSwitch(void** save, Thread& next) noexcept;
 
   // The carrier's OS thread only.
@@ -233,6 +253,7 @@ class Dispatcher {
   Thread migrants_place_;  // Never runs.
   Stack home_stack_;       // For the sanitizers, which want to know every stack.
   size_t home_stack_bytes_ = 0;
+  std::unique_ptr<StackCache> sized_stacks_[StackPool::kSizeClasses];  // Where they were needed.
 #if defined(__SANITIZE_THREAD__)
   void RetireSanitizerContext(void* context) noexcept;
   void* retired_sanitizer_context_ = nullptr;

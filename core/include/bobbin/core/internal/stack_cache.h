@@ -10,6 +10,10 @@
 // lines, because blocks of a power of two would otherwise put all hot frames into the same cache
 // sets.
 //
+// Sizes. A pool has stacks of one size. That of a runtime also owns the pools of the other sizes
+// that threads have asked for, which are powers of two, each with a number: its class. Class 0 is
+// the runtime's own size. A carrier has a cache for each class that it has used.
+//
 // A carrier reuses the stack it used last. Stacks that have been idle for a whole trim period are
 // cold: their pages go back to the system, many in one call, and the guards stay.
 //
@@ -23,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -41,11 +46,46 @@ class StackPool {
     size_t stack_bytes = 0;  // Rounded up to whole pages; at least two.
     bool force_mprotect = false;
     size_t guards_max = 0;  // For mprotect; 0: derived from vm.max_map_count.
+    size_t cached_where_scarce = 64;
   };
   explicit StackPool(const Options& options);
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
   ~StackPool();
+
+  // What a thread can ask for, and how many classes that makes.
+  static constexpr size_t kSizeMin = size_t{16} << 10;
+  static constexpr size_t kSizeMax = size_t{64} << 20;
+  static constexpr size_t kSizeClasses = 13;
+  static_assert(kSizeMin << (kSizeClasses - 1) == kSizeMax);
+  static constexpr bool IsSize(size_t bytes) noexcept {
+    return bytes >= kSizeMin && bytes <= kSizeMax;
+  }
+  // The class of the smallest stack that has `bytes`. REQUIRES: IsSize(bytes).
+  size_t ClassOf(size_t bytes) const noexcept {
+    if (bytes == stack_bytes_) return 0;
+    size_t size_class = 1;
+    while ((kSizeMin << (size_class - 1)) < bytes) ++size_class;
+    return (kSizeMin << (size_class - 1)) == stack_bytes_ ? 0 : size_class;
+  }
+  // The pool of a class, made when it is first asked for. REQUIRES: this is class 0.
+  StackPool& OfClass(size_t size_class) noexcept;
+  const StackPool& OfTask(const Task& task) noexcept { return OfClass(task.size_class()); }
+  // Calls `visit` with this pool and those of all other sizes.
+  template <typename Visit>
+  void ForEachSize(Visit visit) {
+    visit(*this);
+    for (const Atomic<StackPool*>& other : others_) {
+      if (StackPool* const pool = other.load()) visit(*pool);
+    }
+  }
+
+  // Threads of this size, when it is one that they asked for, count themselves, so that none is
+  // admitted that would not get a stack. False: there is none for one more.
+  bool TryClaim() noexcept;
+  void Claim() noexcept { claimed_.fetch_add(1); }
+  void Unclaim() noexcept { claimed_.fetch_sub(1); }
+  size_t claimed() const noexcept { return claimed_.load(); }
 
   size_t stack_bytes() const noexcept { return stack_bytes_; }
   GuardKind guard_kind() const noexcept { return guard_kind_; }
@@ -54,7 +94,7 @@ class StackPool {
   bool is_limited() const noexcept { return guard_kind_ == GuardKind::kMprotect; }
   // How many idle ones a carrier may keep to itself.
   size_t cached_max() const noexcept {
-    return is_limited() ? kCachedWhereScarce : std::numeric_limits<size_t>::max();
+    return is_limited() ? cached_where_scarce_ : std::numeric_limits<size_t>::max();
   }
   size_t guard_bytes() const noexcept { return page_bytes_; }
 
@@ -94,7 +134,6 @@ class StackPool {
  private:
   friend struct DebuggerView;
   static constexpr size_t kColors = 16;
-  static constexpr size_t kCachedWhereScarce = 64;
 
   bool ProbeGuardInstall() const noexcept;
   bool AddSlab() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -112,8 +151,12 @@ class StackPool {
   const size_t stack_bytes_;
   const GuardKind guard_kind_;
   const size_t stacks_max_;
-  Atomic<bool> is_exhausted_{false};  // Written under the lock; read by anyone.
+  const size_t cached_where_scarce_;
+  Atomic<size_t> claimed_{0};                // Changed by spawners, and where a thread ends.
+  Atomic<StackPool*> others_[kSizeClasses];  // Each written once, under the lock.
+  Atomic<bool> is_exhausted_{false};         // Written under the lock; read by anyone.
   SpinLock lock_;
+  std::vector<std::unique_ptr<StackPool>> made_ ABSL_GUARDED_BY(lock_);  // Those of others_.
   std::vector<Slab> slabs_ ABSL_GUARDED_BY(lock_);
   char* carve_next_ ABSL_GUARDED_BY(lock_) = nullptr;
   char* carve_end_ ABSL_GUARDED_BY(lock_) = nullptr;
@@ -148,14 +191,16 @@ class StackCache {
   void Give(Stack stack) noexcept {
     stacks_.push_back(stack);
     if (__builtin_expect(stacks_.size() > cached_max_, 0)) {
-      pool_.Give(stacks_.size() / 2, stacks_, false);
+      pool_.Give((stacks_.size() + 1) / 2, stacks_, false);
     }
   }
+  // Give, for where it must not be inlined: then a compiler inlines it nowhere.
+  void GiveOutOfLine(Stack stack) noexcept;
   // Makes sure that the next Take succeeds, if it can.
   bool Reserve() noexcept { return !stacks_.empty() || Refill(); }
 
-  // Ends a trim period: the stacks that were not needed since it began are cold.
-  void EndPeriod();
+  // Ends a trim period: of the stacks that were not needed since it began, one of `share` is cold.
+  void EndPeriod(size_t share = 2);
   // Gives the pages of up to `batch` cold stacks back to the system. Returns whether there are
   // more.
   bool Trim(size_t batch);

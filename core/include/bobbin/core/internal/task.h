@@ -104,7 +104,16 @@ class Task final : public Thread, public IntrusiveLink {
   // The task tells `owner` when it ends, instead of a handle.
   void set_owner(TaskOwner& owner) noexcept {
     owner_ = &owner;
-    ending_.Reset(kOwned);
+    ending_.Reset(ending_.Load() | kOwned);
+  }
+  // Which size of stack it needs: StackPool::OfClass. Most need that of the runtime, class 0.
+  // Called from: whoever prepares it, before anything else.
+  void set_size_class(size_t size_class) noexcept {
+    ending_.Reset(static_cast<uint32_t>(size_class) << kSizeClassShift);
+  }
+  bool has_own_size() const noexcept { return (ending_.Load() & kSizeClassBits) != 0; }
+  size_t size_class() const noexcept {
+    return (ending_.Load() & kSizeClassBits) >> kSizeClassShift;
   }
 
   bool IsOwnedBy(const TaskOwner& owner) const noexcept {
@@ -162,6 +171,8 @@ class Task final : public Thread, public IntrusiveLink {
   static constexpr uint32_t kDone = 2;
   static constexpr uint32_t kDetached = 4;
   static constexpr uint32_t kOwned = 8;
+  static constexpr uint32_t kSizeClassShift = 4;
+  static constexpr uint32_t kSizeClassBits = uint32_t{15} << kSizeClassShift;  // Never change.
 
   void SetName(std::string_view name);
   // Runs the body on the calling stack and keeps what it ends with.
