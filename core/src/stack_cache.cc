@@ -41,8 +41,12 @@ constexpr size_t kSizedGuardsMax = 128;
 // How many pages one call of mincore is asked about.
 constexpr size_t kMincorePages = 65536;
 
-// How many ranges one process_madvise call takes at most.
-constexpr size_t kMadviseBatch = 512;
+// How many stacks a carrier takes at once, at most; as many as make the guards cheap.
+constexpr size_t kRefillMax = 512;
+
+// How many ranges one process_madvise call is given. They lie on the stack of whoever is about to
+// start a new thread, which may be a small one.
+constexpr size_t kRangesPerCall = 64;
 
 size_t RoundUp(size_t value, size_t unit) noexcept { return (value + unit - 1) / unit * unit; }
 
@@ -61,8 +65,8 @@ bool AdviseAll(const Stack* stacks, size_t count, size_t offset, size_t bytes,
                int advice) noexcept {
   static const int own_process = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
   while (count > 0) {
-    const size_t batch = std::min(count, kMadviseBatch);
-    iovec ranges[kMadviseBatch];
+    const size_t batch = std::min(count, kRangesPerCall);
+    iovec ranges[kRangesPerCall];
     for (size_t i = 0; i < batch; ++i) ranges[i] = {stacks[i].base + offset, bytes};
     const long done =
         own_process < 0 ? -1 : syscall(SYS_process_madvise, own_process, ranges, batch, advice, 0);
@@ -212,6 +216,7 @@ bool StackPool::AddSlab() noexcept {
   if (base == MAP_FAILED) return false;
   // A huge page under a stack would make each shallow one cost a hundred times its due.
   madvise(base, bytes, MADV_NOHUGEPAGE);
+  sanitizer::StackInUse(static_cast<char*>(base), bytes);  // Whatever was there before.
   slabs_.push_back({static_cast<char*>(base), bytes});
   carve_next_ = static_cast<char*>(base);
   carve_end_ = carve_next_ + bytes;
@@ -257,7 +262,7 @@ void StackCache::GiveOutOfLine(Stack stack) noexcept { Give(stack); }
 bool StackCache::Refill() noexcept {
   if (HasFault(faults::kNoStack)) return false;
   // Few at first, then as many as make the guards cheap.
-  const size_t wanted = std::clamp<size_t>(taken_, 8, kMadviseBatch);
+  const size_t wanted = std::clamp<size_t>(taken_, 8, kRefillMax);
   pool_.Take(std::clamp<size_t>(wanted, 1, std::max<size_t>(cached_max_, 1)), stacks_);
   taken_ += stacks_.size();
   low_water_ = 0;

@@ -10,13 +10,8 @@ namespace bobbin::cron {
 absl::StatusOr<VirtualThread> VirtualThreadRunner::Start(std::string_view job,
                                                          absl::AnyInvocable<void() &&> run) {
   // Runtime::Spawn would wait at the limit, and with it all other jobs.
-  bobbin::internal::Task* const task =
-      bobbin::internal::TryNewTask(runtime_, {.name = job, .placement = std::nullopt});
-  if (task == nullptr) return bobbin::internal::TooManyVirtualThreads(runtime_);
-  task->set_body(bobbin::internal::Body::Emplace(
-      task->body_storage(), [run = std::move(run)]() mutable { std::move(run)(); }));
-  bobbin::internal::Launch(runtime_, *task, Placement::kSpread);
-  return VirtualThread(*task);
+  return runtime_.TrySpawn({.name = job, .placement = Placement::kSpread},
+                           [run = std::move(run)]() mutable { std::move(run)(); });
 }
 
 absl::StatusOr<VirtualThread> PoolRunner::Start(std::string_view /*job*/,

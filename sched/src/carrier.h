@@ -191,9 +191,9 @@ class Carrier final : public Dispatcher {
   uint32_t fresh_picks_ = 0;
   int64_t run_nanoseconds_ = kRunNanosecondsGuess;  // A moving average.
   size_t share_from_ = kShareFromMin;
+  std::vector<Task*> starving_;  // See starving().
   Age age_of_fresh_;
   Age age_of_migrants_;
-  std::vector<Task*> starving_;  // See starving().
   bool cancels_taken_ = false;  // Whoever begins or goes on here from now on.
   int64_t trim_period_end_;
   bool has_cold_stacks_ = false;

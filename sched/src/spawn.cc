@@ -17,7 +17,7 @@ Task* TryNewTask(const SpawnOptions& options) { return TryNewTask(CurrentRuntime
 Task* TryNewTask(Runtime& runtime, const SpawnOptions& options) {
   RuntimeCore& core = runtime.core();
   if (options.stack_bytes != 0 && !StackPool::IsSize(options.stack_bytes)) return nullptr;
-  Task* const task = __builtin_expect(options.stack_bytes == 0, 1)
+  Task* const task = options.stack_bytes == 0
                          ? core.TryNewTask(options.name)
                          : core.TryNewSizedTask(options.name, options.stack_bytes);
   if (task != nullptr) task->set_migrates(core.MayMigrate(options.migrates));

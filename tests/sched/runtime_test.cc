@@ -357,7 +357,9 @@ TEST(RuntimeTest, TrySpawnAnswersAtTheLimit) {
       threads.push_back(*std::move(thread));
     }
     EXPECT_EQ(threads.size(), 299u);
+    EXPECT_TRUE(absl::IsResourceExhausted(runtime.TrySpawn({}, [] {}).status()));
     threads.pop_back();
+    EXPECT_OK(runtime.TrySpawn({}, [] {}).status());
     EXPECT_OK(TrySpawn({}, [] {}).status());
     return absl::OkStatus();
   });

@@ -101,6 +101,16 @@ class Runtime {
     return Spawn(SpawnOptions{}, std::forward<F>(body));
   }
 
+  // The same, but answers where Spawn would wait or abort: see spawn.h.
+  template <internal::BodyCallable F>
+  absl::StatusOr<VirtualThread> TrySpawn(const SpawnOptions& options, F&& body) {
+    internal::Task* const task = internal::TryNewTask(*this, options);
+    if (task == nullptr) return internal::WhyNotSpawned(*this, options);
+    task->set_body(internal::Body::Emplace(task->body_storage(), std::forward<F>(body)));
+    internal::Launch(*this, *task, options.placement.value_or(Placement::kHere));
+    return VirtualThread(*task);
+  }
+
   // Waits until no virtual thread is left, or until a deadline or a request to stop.
   absl::Status AwaitIdle();
 
