@@ -103,7 +103,7 @@ Result SyncDirectory(InterruptibleCall& call, const std::string& name) {
   return synced == -EINVAL ? 0 : synced;
 }
 
-FileKind FromEntryType(unsigned char type) { return internal::FromMode(DTTOIF(type)); }
+FileKind FromEntryType(uint32_t type) { return internal::FromMode(type << 12); }
 
 }  // namespace
 
