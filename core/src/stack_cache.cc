@@ -272,7 +272,7 @@ bool StackCache::Refill() noexcept {
 void StackCache::EndPeriod(size_t share) {
   // The bottom of the cache is what nobody needed. Half of it goes, as a rule, so that a load that
   // comes and goes in waves keeps what it will need again.
-  const size_t cold = low_water_ / share;
+  const size_t cold = std::min(low_water_, stacks_.size()) / share;
   cold_.insert(cold_.end(), stacks_.begin(), stacks_.begin() + static_cast<ptrdiff_t>(cold));
   stacks_.erase(stacks_.begin(), stacks_.begin() + static_cast<ptrdiff_t>(cold));
   low_water_ = stacks_.size();

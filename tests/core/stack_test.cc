@@ -556,6 +556,31 @@ TEST(StackCacheTest, APeriodsEndGivesHalfOfTheIdlePagesBack) {
   for (const internal::Stack stack : burst) cache.Give(stack);
 }
 
+// Whoever gives a stack back may still stand on it. So where carriers keep few, it is others that
+// they share.
+TEST(StackCacheTest, TheStackThatWasGivenLastIsOfferedToNobodyElse) {
+  constexpr size_t kStacks = 300;
+  for (const size_t cached : {size_t{0}, size_t{64}}) {
+    internal::StackPool pool({.stack_bytes = size_t{16} << 10,
+                              .force_mprotect = true,
+                              .guards_max = kStacks,
+                              .cached_where_scarce = cached});
+    internal::StackCache cache(pool);
+    std::vector<internal::Stack> taken;
+    for (size_t i = 0; i < kStacks; ++i) taken.push_back(cache.Take());
+    size_t most_offered = 0;
+    for (const internal::Stack stack : taken) {
+      cache.Give(stack);
+      std::vector<internal::Stack> offered;
+      pool.Take(kStacks, offered);
+      most_offered = std::max(most_offered, offered.size());
+      for (const internal::Stack other : offered) ASSERT_NE(other.base, stack.base);
+      pool.Give(offered.size(), offered, false);
+    }
+    EXPECT_GE(most_offered, kStacks / 2);
+  }
+}
+
 // Whether the kernel finds something to read there; where it does not, nobody does.
 bool CanBeRead(const char* byte) {
   int ends[2];

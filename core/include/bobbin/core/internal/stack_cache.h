@@ -189,10 +189,11 @@ class StackCache {
     return stack;
   }
   void Give(Stack stack) noexcept {
-    stacks_.push_back(stack);
-    if (__builtin_expect(stacks_.size() > cached_max_, 0)) {
+    // Others than this one, on which the caller may stand: another carrier would begin on it.
+    if (__builtin_expect(stacks_.size() >= cached_max_, 0)) {
       pool_.Give((stacks_.size() + 1) / 2, stacks_, false);
     }
+    stacks_.push_back(stack);
   }
   // Give, for where it must not be inlined: then a compiler inlines it nowhere.
   void GiveOutOfLine(Stack stack) noexcept;
