@@ -18,11 +18,9 @@
 //                 ended or the budget is spent. Nothing else.
 //   Cancellation  Stop obeys it; the destructor does not.
 //   Errors        INVALID_ARGUMENT: what Add was given. ALREADY_EXISTS: the name. NOT_FOUND: no
-//   such
-//                 job. FAILED_PRECONDITION: stopped, running. DEADLINE_EXCEEDED: see Stop.
+//                 such job. FAILED_PRECONDITION: stopped, running. DEADLINE_EXCEEDED: see Stop.
 //   Lifetime      what a body uses must outlive its runs: Stop first. Runners and clock must
-//   outlive
-//                 the scheduler.
+//                 outlive the scheduler.
 //   Cost          a due job: two logarithmic steps in the timetable, and the runner. A look without
 //                 one: two clock reads.
 //
