@@ -7,8 +7,7 @@
 //   second, minute   0-59
 //   hour             0-23
 //   day-of-month     1-31, L (last), L-3 (three days before it), LW (last weekday), 15W (the
-//   weekday
-//                    nearest the 15th, in the same month)
+//                    weekday nearest the 15th, in the same month)
 //   month            1-12 or JAN-DEC
 //   day-of-week      0-7 or SUN-SAT, 0 and 7 are Sunday; FRIL (last Friday), FRI#2 (second Friday)
 //   all              *, a, a-b, a-b/n, */n, a/n (from a to the end), lists of them with commas
