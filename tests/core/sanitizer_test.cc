@@ -37,7 +37,7 @@ namespace {
 
 template <typename F>
 void RunOnOneCarrier(F body) {
-  Runtime runtime({.carriers = 1});
+  Runtime runtime(RuntimeOptions{.carriers = 1});
   static_cast<void>(runtime.Spawn(body).Join());
 }
 

@@ -260,9 +260,9 @@ BOBBIN_IO_TEST(ReadinessTest, ANumberThatIsUsedAgainIsWaitedForAnew) {
 BOBBIN_IO_TEST(ReadinessTest, AnEventfdIsPassedToAndFro) {
   const int ping = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   const int pong = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  const int rounds = Rounds(2000);
-  const auto pass = [rounds](int from, int to) -> absl::Status {
-    for (int i = 0; i < rounds; ++i) {
+  constexpr int kRounds = Rounds(2000);
+  const auto pass = [](int from, int to) -> absl::Status {
+    for (int i = 0; i < kRounds; ++i) {
       BOBBIN_RETURN_IF_ERROR(io::WaitReadable(from));
       uint64_t count = 0;
       if (::read(from, &count, sizeof(count)) != sizeof(count) || count != 1) {
