@@ -132,21 +132,25 @@ template <typename Call>
 WaitStage Running(Waiters waiters, Call call) {
   struct Body {
     Event go;
+    std::atomic<bool> has_come{false};
     std::atomic<bool> has_begun{false};
   };
   auto body = std::make_shared<Body>();
   return {.wait = [body, call]() -> absl::Status {
+            const bool need_not_wait = body->go.IsSet();
+            body->has_come = true;
             absl::Status status = call([body] {
               body->has_begun = true;
               return body->go.Wait();
             });
-            const bool is_too_late = !body->go.IsSet() && !body->has_begun;
+            const bool is_too_late = !need_not_wait && !body->has_begun;
             return is_too_late ? absl::OkStatus() : status;
           },
           .satisfy = [body] { body->go.Set(); },
           .waiters = waiters,
           .begins = Begins::kUnlessStopped,
-          .has_begun = [body] { return body->has_begun.load(); }};
+          .has_begun = [body] { return body->has_begun.load(); },
+          .has_come = [body] { return body->has_come.load(); }};
 }
 
 WaitStage RunningInAPool(Runtime&) {

@@ -251,6 +251,7 @@ class Walk {
     const bool may_not_begin = stage.begins == Begins::kUnlessStopped &&
                                stop == Stop::kExpiredLater && shield == Shield::kNone;
     if (is_visible_ && !may_not_begin) AwaitBegun(stage, thread);
+    if (may_not_begin && stage.has_come != nullptr) AwaitTrue(stage.has_come);
     if (stop != Stop::kNever) thread.Interrupt();
     if (is_visible_ && !may_not_begin) {
       EXPECT_TRUE(thread.IsParked()) << where;

@@ -58,6 +58,9 @@ struct WaitStage {
   // Whether the wait has come to the point where it is to be stopped, if it is not enough that its
   // thread is parked.
   std::function<bool()> has_begun = nullptr;
+  // Whether the thread has come to the wait. For those that it may not begin: from then on it does
+  // not matter that they are let through.
+  std::function<bool()> has_come = nullptr;
   // Whether nothing is left to wait for, if that is not so as soon as satisfy returns. Called while
   // nobody waits.
   std::function<bool()> is_satisfied = nullptr;
