@@ -322,7 +322,7 @@ TEST(MigrationTest, ADeadlineThatWasBegunElsewhereEndsAWait) {
 TEST(MigrationTest, ACancelFindsItWhereverItIs) {
   WithRuntime({.carriers = 2}, [](Runtime& runtime) {
     Random random(Seed());
-    for (int round = 0; round < Rounds(500); ++round) {
+    for (int round = 0; round < Rounds(100); ++round) {
       Event never;
       Semaphore turns(0);
       std::atomic<bool> has_begun{false};
