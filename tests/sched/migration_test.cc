@@ -328,12 +328,12 @@ TEST(MigrationTest, ACancelFindsItWhereverItIs) {
       std::atomic<bool> has_begun{false};
       VirtualThread moving = runtime.Spawn(kMigrating, [&] {
         has_begun.store(true);
-        while (turns.Acquire().ok()) Yield();
+        // Who finds a permit need not wait, and is not told to stop by that.
+        while (turns.Acquire().ok() && CheckStop().ok()) Yield();
         EXPECT_TRUE(absl::IsCancelled(never.Wait()));
       });
       VirtualThread feeding = runtime.Spawn(kMigrating, [&] {
         while (CheckStop().ok()) {
-          // Not more than are taken: who finds one need not wait, and is not told to stop.
           if (turns.available() == 0) turns.Release();
           Yield();
         }
