@@ -208,12 +208,14 @@ BOBBIN_FOREIGN_TEST(EventTest, VirtualAndForeignThreadsUnparkEachOther) {
   for (int round = 0; round < rounds; ++round) {
     Event there;
     Event back;
+    ThreadProbe probe;
     VirtualThread other = runtime().Spawn({.placement = Placement::kSpread}, [&]() -> absl::Status {
+      probe.Attach();
       BOBBIN_RETURN_IF_ERROR(there.Wait());
       back.Set();
       return absl::OkStatus();
     });
-    if (round % 16 == 0) std::this_thread::sleep_for(microseconds(200));
+    if (round % 16 == 0) probe.AwaitParked();
     there.Set();
     ASSERT_OK(back.WaitUntil(Deadline::After(std::chrono::seconds(30))));
     ASSERT_OK(other.Join());

@@ -20,6 +20,7 @@
 
 #include "tests/support/bobbin_test.h"
 #include "tests/support/os_threads.h"
+#include "tests/support/thread_probe.h"
 
 namespace bobbin::test {
 
@@ -52,7 +53,7 @@ TEST(StackSampleTest, AnOsThreadAnswersWithWhatItRuns) {
     id = gettid();
     ComputeUntil(is_over);
   });
-  while (id == 0) static_cast<void>(usleep(1));
+  AwaitTrue([&] { return id != 0; });
   for (int i = 0; i < Rounds(1000); ++i) {
     const std::optional<StackSample> sample = StackSample::Take(id, seconds(10));
     ASSERT_TRUE(sample.has_value());
@@ -78,7 +79,7 @@ TEST(StackSampleTest, AVirtualThreadThatRunsIsNamed) {
       id = gettid();
       ComputeUntil(is_over);
     });
-    while (id == 0) static_cast<void>(usleep(1));
+    AwaitTrue([&] { return id != 0; });
     const std::optional<StackSample> sample = StackSample::Take(id, seconds(10));
     ASSERT_TRUE(sample.has_value());
     EXPECT_EQ(sample->role, Role::kVirtual);
@@ -103,7 +104,7 @@ TEST(StackSampleTest, WhoDoesNotAnswerCostsThePatienceAndNoMore) {
     // Lets in what has come too late: it finds no question.
     ThreadSignal::AdmitHere();
   });
-  while (id == 0) static_cast<void>(usleep(1));
+  AwaitTrue([&] { return id != 0; });
   EXPECT_FALSE(StackSample::Take(id, milliseconds(20)).has_value());
   EXPECT_FALSE(StackSample::Take(id, milliseconds(0)).has_value());
   is_over = true;
@@ -125,7 +126,7 @@ TEST(StackSampleTest, AnswersAndGivingUpRace) {
       id = gettid();
       ComputeUntil(is_over);
     });
-    while (id == 0) static_cast<void>(usleep(1));
+    AwaitTrue([&] { return id != 0; });
   }
   OsThreads askers;
   for (int asker = 0; asker < 2; ++asker) {
