@@ -94,13 +94,13 @@ Result CopyContents(InterruptibleCall& call, int from, int to) {
   }
 }
 
-Result SyncDirectory(InterruptibleCall& call, const std::string& name) {
-  const Result opened = OpenToRead(call, name, O_DIRECTORY);
-  if (opened < 0) return opened;
-  const FileDescriptor directory(static_cast<int>(opened));
-  const Result synced = call.Run(SYS_fsync, directory.get());
+// Not to be interrupted: what is in the directory by now has happened.
+Result SyncDirectory(const std::string& name) {
+  const FileDescriptor directory(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) return -errno;
+  const int error = ::fsync(directory.get()) == 0 ? 0 : errno;
   // Not every file system can.
-  return synced == -EINVAL ? 0 : synced;
+  return error == EINVAL ? 0 : -error;
 }
 
 FileKind FromEntryType(uint32_t type) { return internal::FromMode(type << 12); }
@@ -241,7 +241,7 @@ absl::Status ReplaceFile(std::string_view path, std::span<const std::byte> bytes
     if (const Result put = WriteWhole(call, made.fd(), bytes); put < 0) return put;
     if (const Result synced = call.Run(SYS_fsync, made.fd()); synced < 0) return synced;
     if (const Result named = made.Commit(Existing::kReplaced); named < 0) return named;
-    return SyncDirectory(call, internal::DirectoryOf(name));
+    return SyncDirectory(internal::DirectoryOf(name));
   };
   return RunFileCall(operation, replace, BlockingLane::kSync).status();
 }

@@ -215,6 +215,31 @@ BOBBIN_TEST(FileSystemTest, WhoeverLooksFindsTheOldContentsOrTheNew) {
   EXPECT_THAT(NamesIn(directory), ElementsAre("f"));
 }
 
+// The request comes at every instant: what the answer says is what is there.
+BOBBIN_TEST(FileSystemTest, AReplacementThatIsEndedHasNotHappened) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "f";
+  std::string present(1'000'000, '.');
+  EXPECT_OK(io::ReplaceFile(path, present));
+  int ended = 0;
+  for (int i = 0; i < Rounds(100); ++i) {
+    const std::string next(1'000'000, static_cast<char>('a' + i % 26));
+    VirtualThread replacing = Spawn([&] { return io::ReplaceFile(path, next); });
+    const uint64_t instant = i % 4 == 0 ? 0 : random().Below(50'000);
+    for (uint64_t turns = 0; turns < instant; ++turns) Yield();
+    replacing.Cancel();
+    const absl::Status status = replacing.Join();
+    if (status.ok()) present = next;
+    if (!status.ok()) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+      ++ended;
+    }
+    ASSERT_TRUE(Contents(path) == present) << status;
+  }
+  EXPECT_GT(ended, 0);
+  EXPECT_THAT(NamesIn(directory), ElementsAre("f"));
+}
+
 BOBBIN_TEST(FileSystemTest, ANameWithAZeroByteIsRefused) {
   const TemporaryDirectory directory;
   Fill(directory / "a", "x");
