@@ -106,7 +106,8 @@ function(bobbin_simulated_library target)
 
   add_library(${library} STATIC ${sources})
   add_library(bobbin::${target} ALIAS ${library})
-  set_target_properties(${library} PROPERTIES EXPORT_NAME ${target})
+  # Not as one file, whatever the preset says: two modules of it name things alike.
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${target} UNITY_BUILD OFF)
   target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
   target_include_directories(${library} PUBLIC "$<BUILD_INTERFACE:${includes}>")
   target_compile_features(${library} PUBLIC cxx_std_20)

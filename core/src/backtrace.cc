@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <ucontext.h>
-#include <unistd.h>
 #include <unwind.h>
 
 #include <array>
@@ -14,6 +13,8 @@
 #include "absl/debugging/symbolize.h"
 
 #include <bobbin/core/internal/backtrace.h>
+
+#include "core/src/standard_error.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -147,11 +148,6 @@ std::string_view WithoutClone(std::string_view name) noexcept {
   return name.substr(0, name.find(" [clone"));
 }
 
-void Write(std::string_view text) noexcept {
-  const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(written);  // Nothing can be done about it here.
-}
-
 }  // namespace
 
 std::string FrameName(const void* frame) {
@@ -179,13 +175,13 @@ void WriteFrames(const Backtrace& backtrace) noexcept {
   for (const void* const frame : backtrace.frames()) {
     std::array<char, 20> digits;
     std::array<char, kNameBytesMax> name;
-    Write("  ");
-    Write(Hexadecimal(frame, digits));
-    Write(" ");
+    WriteError("  ");
+    WriteError(Hexadecimal(frame, digits));
+    WriteError(" ");
     const bool has_name =
         absl::Symbolize(CallBefore(frame), name.data(), static_cast<int>(name.size()));
-    Write(has_name ? WithoutClone(name.data()) : "?");
-    Write("\n");
+    WriteError(has_name ? WithoutClone(name.data()) : "?");
+    WriteError("\n");
   }
 }
 

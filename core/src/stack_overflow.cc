@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <charconv>
@@ -16,6 +15,8 @@
 #include <bobbin/core/internal/stack_overflow.h>
 #include <bobbin/core/internal/task.h>
 
+#include "core/src/standard_error.h"
+
 namespace bobbin::internal {
 
 namespace {
@@ -29,15 +30,10 @@ struct PreviousActions {
 };
 PreviousActions previous_actions;  // Written once, before the handler is installed.
 
-void Write(std::string_view text) noexcept {
-  const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(written);  // Nothing can be done about it here.
-}
-
 void WriteNumber(uint64_t number, int base) noexcept {
   std::array<char, 24> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
-  Write({digits.data(), static_cast<size_t>(end - digits.data())});
+  WriteError({digits.data(), static_cast<size_t>(end - digits.data())});
 }
 
 // The virtual thread on whose guard `address` lies, if it is the running one's.
@@ -54,17 +50,17 @@ const Task* OverflownTask(const void* address) noexcept {
 
 void Report(const Task& task, const void* context) noexcept {
   const StackPool& pool = task.dispatcher()->stacks().pool().OfTask(task);
-  Write("bobbin: stack overflow in virtual thread \"");
-  Write(task.name());
-  Write("\" (id ");
+  WriteError("bobbin: stack overflow in virtual thread \"");
+  WriteError(task.name());
+  WriteError("\" (id ");
   WriteNumber(task.id(), 10);
-  Write("): its stack of ");
+  WriteError("): its stack of ");
   WriteNumber(pool.BytesOf(task.stack()), 10);
-  Write(" bytes, 0x");
+  WriteError(" bytes, 0x");
   WriteNumber(reinterpret_cast<uintptr_t>(pool.LimitOf(task.stack())), 16);
-  Write(" to 0x");
+  WriteError(" to 0x");
   WriteNumber(reinterpret_cast<uintptr_t>(pool.TopOf(task.stack())), 16);
-  Write(
+  WriteError(
       ", is used up; give it more with SpawnOptions::stack_bytes, or all with "
       "RuntimeOptions::stack_bytes\n");
   WriteFrames(Backtrace::OfInterrupted(context));

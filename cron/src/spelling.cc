@@ -76,7 +76,7 @@ Parts SpellPlain(uint64_t set, int least, int most, Name name) {
   return parts;
 }
 
-std::string_view WeekdayName(int weekday) { return kWeekdayNames[weekday % 7]; }
+std::string_view WeekdaySpelling(int weekday) { return kWeekdayNames[weekday % 7]; }
 
 std::string SpellDays(const FieldSets& sets) {
   Parts parts = SpellPlain(sets.days, 1, 31, [](int day) { return day; });
@@ -92,12 +92,12 @@ std::string SpellDays(const FieldSets& sets) {
 }
 
 std::string SpellDaysOfWeek(const FieldSets& sets) {
-  Parts parts = SpellPlain(FromMonday(sets.days_of_week), 1, 7, WeekdayName);
+  Parts parts = SpellPlain(FromMonday(sets.days_of_week), 1, 7, WeekdaySpelling);
   for (uint64_t rest = sets.nth_days_of_week; rest != 0; rest &= rest - 1) {
-    parts.push_back(fmt::format("{}#{}", WeekdayName(First(rest)), First(rest) / 7 + 1));
+    parts.push_back(fmt::format("{}#{}", WeekdaySpelling(First(rest)), First(rest) / 7 + 1));
   }
   for (uint64_t rest = FromMonday(sets.last_days_of_week); rest != 0; rest &= rest - 1) {
-    parts.push_back(fmt::format("{}L", WeekdayName(First(rest))));
+    parts.push_back(fmt::format("{}L", WeekdaySpelling(First(rest))));
   }
   return fmt::to_string(fmt::join(parts, ","));
 }

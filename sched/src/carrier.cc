@@ -13,12 +13,12 @@
 #include <bobbin/core/internal/thread_signal.h>
 
 #include "sched/src/dump_part.h"
+#include "sched/src/now.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
 
 namespace {
-int64_t Now() noexcept { return MonotonicNow().time_since_epoch().count(); }
 Deadline AtNanoseconds(int64_t time) noexcept {
   return time == TimerWheel::kNever ? Deadline::Never()
                                     : Deadline::At(MonotonicTime(std::chrono::nanoseconds(time)));

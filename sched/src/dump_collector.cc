@@ -15,7 +15,6 @@
 
 #include "absl/container/flat_hash_map.h"
 
-#include <bobbin/core/clock.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/debugger.h>
@@ -24,21 +23,20 @@
 #include <bobbin/core/internal/timer_node.h>
 
 #include "sched/src/carrier.h"
+#include "sched/src/limits.h"
 #include "sched/src/memory_reader.h"
+#include "sched/src/now.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
 
 namespace {
 
-// How long a carrier that is awake may take to say what it runs; a sanitizer puts handlers off.
-constexpr std::chrono::milliseconds kSamplePatience(20);
-// The same for one that does not come round: it is the one that a reader wants to know about.
+// How long a carrier that does not come round may take to say what it runs: it is the one that a
+// reader wants to know about.
 constexpr std::chrono::milliseconds kStuckPatience(500);
-constexpr size_t kNameBytesMax = 256;
+constexpr size_t kNameReadMax = 256;
 constexpr size_t kBlocksPerCopy = 512;
-
-int64_t Now() noexcept { return MonotonicNow().time_since_epoch().count(); }
 
 // What a thread waits for that may go on meanwhile: nothing, if that does not make sense.
 void ReadReason(const WaitReason* address, ThreadRecord& record) {
@@ -46,7 +44,7 @@ void ReadReason(const WaitReason* address, ThreadRecord& record) {
   if (!reason.has_value()) return;
   const std::optional<WaitKind> kind = ReadValue<WaitKind>(reason->kind);
   if (!kind.has_value() || kind->object > WaitObject::kTask) return;
-  if (!ReadText(kind->name, kNameBytesMax).has_value()) return;
+  if (!ReadText(kind->name, kNameReadMax).has_value()) return;
   record.kind = reason->kind;
   record.object = reason->object;
   record.since = reason->since;
@@ -211,7 +209,7 @@ void DumpCollector::AddOutsider(const Task& copy, const Task& task, RuntimeRecor
   const char* name;
   std::memcpy(&name, reinterpret_cast<const char*>(&copy) + DebuggerView::view.task_name,
               sizeof(name));
-  if (name != nullptr) thread.name = ReadText(name, kNameBytesMax).value_or("?");
+  if (name != nullptr) thread.name = ReadText(name, kNameReadMax).value_or("?");
   thread.is_cancelled = copy.is_cancelled();
   if (phase == Phase::kFresh) {
     thread.status = ThreadStatus::kNotStarted;

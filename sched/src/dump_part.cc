@@ -4,13 +4,13 @@
 
 #include <utility>
 
-#include <bobbin/core/clock.h>
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/futex.h>
 #include <bobbin/core/internal/timer_node.h>
 
 #include "sched/src/carrier.h"
 #include "sched/src/limits.h"
+#include "sched/src/now.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
@@ -28,8 +28,6 @@ const Thread* HolderOf(const WaitReason& reason) noexcept {
   const char* const word = static_cast<const char*>(reason.object) + reason.kind->holder_word;
   return HolderIn(*reinterpret_cast<const Atomic<uintptr_t>*>(word));
 }
-
-int64_t Now() noexcept { return MonotonicNow().time_since_epoch().count(); }
 
 }  // namespace
 

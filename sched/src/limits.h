@@ -5,6 +5,7 @@
 #ifndef BOBBIN_SCHED_SRC_LIMITS_H_
 #define BOBBIN_SCHED_SRC_LIMITS_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -56,6 +57,10 @@ inline constexpr int64_t kLiftedLimit = int64_t{1} << 36;
 
 // Carriers a runtime may have; more than any machine of today has CPUs.
 inline constexpr int kCarriersMax = 1024;
+
+// How long an OS thread may take to say what it runs. It answers in microseconds, unless it waits
+// for a CPU or cannot be interrupted; a sanitizer puts handlers off.
+inline constexpr std::chrono::milliseconds kSamplePatience{20};
 
 // How long a carrier describes its threads in one turn, for a dump: as long as a turn runs others.
 inline constexpr int64_t kDumpSliceNanoseconds = 100'000;

@@ -15,6 +15,7 @@
 #include <bobbin/core/role.h>
 
 #include "sched/src/carrier.h"
+#include "sched/src/limits.h"
 
 namespace bobbin {
 
@@ -33,11 +34,6 @@ std::string CarrierHold::Text() const {
 }
 
 namespace internal {
-
-namespace {
-// A carrier answers in microseconds, unless it waits for a CPU or cannot be interrupted.
-constexpr std::chrono::milliseconds kSamplePatience(20);
-}  // namespace
 
 void Watchdog::Add(const Carrier& carrier) { suspects_.emplace_back(carrier.os_thread()); }
 
