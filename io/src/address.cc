@@ -11,19 +11,22 @@
 
 #include <bobbin/core/status.h>
 #include <bobbin/io/address.h>
+#include <bobbin/io/host_port.h>
+
+#include "io/src/printable.h"
 
 namespace bobbin::io {
 
 namespace {
 
 absl::Status Wrong(std::string_view text, std::string_view why) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument, fmt::format("address {}: {}", text, why));
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    fmt::format("address {}: {}", internal::Printable(text), why));
 }
 
 // A decimal number that fills all of `text`.
-template <typename T>
-std::optional<T> ParseNumber(std::string_view text) {
-  T number = 0;
+std::optional<uint32_t> ParseNumber(std::string_view text) {
+  uint32_t number = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
@@ -32,8 +35,15 @@ std::optional<T> ParseNumber(std::string_view text) {
 
 // The number of the interface that is called or numbered `scope`; 0 if there is none.
 uint32_t ParseScope(const std::string& scope) {
-  if (const std::optional<uint32_t> number = ParseNumber<uint32_t>(scope)) return *number;
+  if (const std::optional<uint32_t> number = ParseNumber(scope)) return *number;
   return if_nametoindex(scope.c_str());
+}
+
+// How ParseScope takes it: by its name, unless that could be taken for a number.
+std::string ScopeText(uint32_t scope) {
+  char name[IF_NAMESIZE] = {};
+  if (if_indextoname(scope, name) == nullptr || ParseNumber(name)) return fmt::format("{}", scope);
+  return name;
 }
 
 }  // namespace
@@ -44,22 +54,14 @@ SocketAddress::SocketAddress() {
 }
 
 absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  if (colon == text.npos) return Wrong(text, "no port; write host:port");
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-    if (host.find(':') == host.npos) return Wrong(text, "brackets are for IPv6");
-  } else if (host.find(':') != host.npos) {
-    return Wrong(text, "an IPv6 host stands in brackets: [::1]:80");
-  }
-  const std::optional<uint16_t> port = ParseNumber<uint16_t>(text.substr(colon + 1));
-  if (!port) return Wrong(text, "the port is not a number from 0 to 65535");
-  return Parse(host, *port);
+  BOBBIN_ASSIGN_OR_RETURN(const HostPort parts, HostPort::Split(text));
+  return Parse(parts.host, parts.port);
 }
 
 absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view host, uint16_t port) {
   SocketAddress address;
+  // The system's functions would not look beyond a zero.
+  if (host.find('\0') != host.npos) return Wrong(host, "there is a zero byte in it");
   const size_t percent = host.find('%');
   const std::string digits(host.substr(0, percent));
   if (percent == host.npos &&
@@ -95,17 +97,34 @@ absl::StatusOr<SocketAddress> SocketAddress::FromSockaddr(const sockaddr* addres
 }
 
 std::string SocketAddress::ToString() const {
+  return HostPort{.host = HostToString(), .port = port()}.ToString();
+}
+
+std::string SocketAddress::HostToString() const {
   char host[INET6_ADDRSTRLEN] = {};
   if (!is_ipv6()) {
     inet_ntop(AF_INET, &address_.v4.sin_addr, host, sizeof(host));
-    return fmt::format("{}:{}", host, port());
+    return host;
   }
   inet_ntop(AF_INET6, &address_.v6.sin6_addr, host, sizeof(host));
   const uint32_t scope = address_.v6.sin6_scope_id;
-  if (scope == 0) return fmt::format("[{}]:{}", host, port());
-  char name[IF_NAMESIZE] = {};
-  if (if_indextoname(scope, name) == nullptr) return fmt::format("[{}%{}]:{}", host, scope, port());
-  return fmt::format("[{}%{}]:{}", host, name, port());
+  return scope == 0 ? host : fmt::format("{}%{}", host, ScopeText(scope));
+}
+
+SocketAddress SocketAddress::WithPort(uint16_t port) const {
+  SocketAddress copy = *this;
+  (is_ipv6() ? copy.address_.v6.sin6_port : copy.address_.v4.sin_port) = htons(port);
+  return copy;
+}
+
+bool SocketAddress::is_loopback() const {
+  const auto is_of_v4_loopback = [](uint8_t first) { return first == IN_LOOPBACKNET; };
+  if (!is_ipv6()) {
+    return is_of_v4_loopback(static_cast<uint8_t>(ntohl(address_.v4.sin_addr.s_addr) >> 24));
+  }
+  const in6_addr& v6 = address_.v6.sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&v6) ||
+         (IN6_IS_ADDR_V4MAPPED(&v6) && is_of_v4_loopback(v6.s6_addr[12]));
 }
 
 uint16_t SocketAddress::port() const {

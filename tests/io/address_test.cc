@@ -4,7 +4,9 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 
+#include "absl/container/flat_hash_set.h"
 #include "gtest/gtest.h"
 
 #include <bobbin/core/status.h>
@@ -101,6 +103,60 @@ TEST(SocketAddressTest, KeepsTheInterfaceOfALinkLocalAddress) {
   ASSERT_OK(address);
   EXPECT_EQ(address->ToString(), text);
   EXPECT_EQ(*address, *SocketAddress::Parse("[fe80::1%1]:80"));
+}
+
+TEST(SocketAddressTest, AnInterfaceIsKnownByNumberToo) {
+  const auto unknown = SocketAddress::Parse("[fe80::1%4294967295]:80");
+  ASSERT_OK(unknown);
+  EXPECT_EQ(unknown->ToString(), "[fe80::1%4294967295]:80");
+  EXPECT_NE(*unknown, *SocketAddress::Parse("[fe80::1]:80"));
+  EXPECT_EQ(MessageOf(SocketAddress::Parse("fe80::1%0", 80).status()),
+            "address fe80::1%0: no such interface");
+}
+
+TEST(SocketAddressTest, PrintsTheShortestForm) {
+  const auto printed = [](const char* text) { return SocketAddress::Parse(text)->ToString(); };
+  EXPECT_EQ(printed("[2001:0DB8:0:0:1:0:0:1]:80"), "[2001:db8::1:0:0:1]:80");
+  EXPECT_EQ(printed("[0:0:0:0:0:0:0:0]:00080"), "[::]:80");
+  EXPECT_EQ(printed("[2001:db8:0:1:1:1:1:1]:1"), "[2001:db8:0:1:1:1:1:1]:1");
+}
+
+TEST(SocketAddressTest, APartOfATextIsNotTakenForTheWhole) {
+  using std::string_view_literals::operator""sv;
+  for (const auto text : {"127.0.0.1\0:80"sv, "[::1\0]:80"sv, "[fe80::1%lo\0x]:80"sv}) {
+    EXPECT_THAT(SocketAddress::Parse(text), StatusIs(kInvalid));
+  }
+}
+
+TEST(SocketAddressTest, HasAHostAndAPort) {
+  const auto v6 = SocketAddress::Parse("[::1]:80");
+  ASSERT_OK(v6);
+  EXPECT_EQ(v6->HostToString(), "::1");
+  EXPECT_EQ(v6->WithPort(443).ToString(), "[::1]:443");
+  const auto v4 = SocketAddress::Parse("1.2.3.4:80");
+  ASSERT_OK(v4);
+  EXPECT_EQ(v4->HostToString(), "1.2.3.4");
+  EXPECT_EQ(v4->WithPort(443).ToString(), "1.2.3.4:443");
+}
+
+TEST(SocketAddressTest, KnowsLoopback) {
+  for (const char* const host : {"127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"}) {
+    EXPECT_TRUE(SocketAddress::Parse(host, 0)->is_loopback()) << host;
+  }
+  for (const char* const host :
+       {"128.0.0.1", "0.0.0.0", "::", "::2", "::ffff:1.2.3.4", "fe80::1"}) {
+    EXPECT_FALSE(SocketAddress::Parse(host, 0)->is_loopback()) << host;
+  }
+}
+
+TEST(SocketAddressTest, HashesAsItCompares) {
+  const auto at = [](const char* text) { return *SocketAddress::Parse(text); };
+  const absl::flat_hash_set<SocketAddress> set = {at("1.2.3.4:1"), at("[::1]:1"),
+                                                  at("[fe80::1%1]:1")};
+  EXPECT_TRUE(set.contains(at("1.2.3.4:1")));
+  EXPECT_TRUE(set.contains(at("[0::1]:1")));
+  EXPECT_FALSE(set.contains(at("1.2.3.4:2")));
+  EXPECT_FALSE(set.contains(at("[fe80::1]:1")));
 }
 
 TEST(SocketAddressTest, ComesAndGoesAsTheSystemsAddress) {
