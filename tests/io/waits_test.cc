@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -15,9 +16,11 @@
 
 #include <bobbin/core/status.h>
 #include <bobbin/io/readiness.h>
+#include <bobbin/io/resolver.h>
 #include <bobbin/io/tcp.h>
 #include <bobbin/sched/runtime.h>
 
+#include "tests/io/dns_server.h"
 #include "tests/io/io_test.h"
 #include "tests/support/wait_walk.h"
 
@@ -137,6 +140,20 @@ WaitStage AwaitingWritable(Runtime&) {
           .sight_on_os_threads = Sight::kBlurred};
 }
 
+// A name whose server takes its time.
+WaitStage Resolving(Runtime&) {
+  struct Asked {
+    DnsServer server{[](const DnsAsked&) -> DnsReply {
+      return {.addresses = {"192.0.2.1", "2001:db8::1"}, .delivery = DnsReply::Delivery::kHeld};
+    }};
+    io::Resolver resolver{{.servers = {server.address()}, .attempt = std::chrono::hours(1)}};
+  };
+  auto all = std::make_shared<Asked>();
+  return {.wait = [all] { return all->resolver.Resolve("a.test.").status(); },
+          .satisfy = [all] { all->server.Release(); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
@@ -165,6 +182,7 @@ const WaitStages& Stages() {
          });
        }},
       {"TcpListener::Accept", Accepting},
+      {"Resolver::Resolve", Resolving},
       {"WaitReadable", AwaitingReadable},
       {"WaitWritable", AwaitingWritable},
   };
