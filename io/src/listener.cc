@@ -5,8 +5,12 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <memory>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <bobbin/core/check.h>
 #include <bobbin/sched/sleep.h>
@@ -125,6 +129,12 @@ Result Listener::AskBlocking(Thread& self) {
 
 Result Listener::Pause() {
   if (Current().role() == Role::kVirtual) CurrentIoPoller().CountAcceptPause();
+  if (pauses_.fetch_add(1) == 0) {
+    const std::string text = fmt::format(
+        "bobbin: accept {}: out of descriptors or memory; peers wait until there are some again\n",
+        local_address_.ToString());
+    std::fputs(text.c_str(), stderr);
+  }
   const absl::Status status = SleepFor(kAcceptPause);
   SpinLockHolder hold(lock_);
   acceptor_ = Acceptor::kNobody;

@@ -53,6 +53,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/io/address.h>
@@ -69,6 +70,9 @@ class Listener final : public AcceptOp {
       : AcceptOp(pollable_), pollable_(fd.Release()), local_address_(local_address) {}
 
   const SocketAddress& local_address() const { return local_address_; }
+
+  // How often an acceptor has paused.
+  uint64_t pauses() const { return pauses_.load(); }
 
   // Waits for a connection.
   absl::StatusOr<FileDescriptor> Accept();
@@ -108,6 +112,8 @@ class Listener final : public AcceptOp {
 
   const Pollable pollable_;
   const SocketAddress local_address_;
+  // Counted by acceptors, the first of which tells; read by anyone.
+  bobbin::internal::Atomic<uint64_t> pauses_{0};
 
   bobbin::internal::SpinLock lock_;
   bobbin::internal::WaitQueue waiters_ ABSL_GUARDED_BY(lock_);

@@ -177,6 +177,13 @@ absl::Status TcpStream::ShutdownWrite() {
   return absl::OkStatus();
 }
 
+absl::Status TcpStream::ShutdownRead() {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return use.Refusal("shut down");
+  if (::shutdown(socket_->fd(), SHUT_RD) != 0) return ResultStatus(-errno, "shut down");
+  return absl::OkStatus();
+}
+
 void TcpStream::Close() { socket().Close(); }
 
 absl::Status TcpStream::SetSmallWrites(SmallWrites small_writes) {
@@ -241,5 +248,7 @@ absl::StatusOr<TcpStream> TcpListener::Accept() {
 void TcpListener::Close() { listener().Close(); }
 
 const SocketAddress& TcpListener::local_address() const { return listener().local_address(); }
+
+uint64_t TcpListener::accept_pauses() const { return listener().pauses(); }
 
 }  // namespace bobbin::io

@@ -169,6 +169,28 @@ BOBBIN_IO_TEST(TcpStreamTest, SecondReaderAndSecondWriterAreRefused) {
   EXPECT_OK(writer.Join());
 }
 
+BOBBIN_IO_TEST(TcpStreamTest, AfterAShutdownOfReadingWhatHasComeIsReadAndThenTheEnd) {
+  Pair pair = MakePair();
+  ASSERT_OK(pair.left.WriteAll(Bytes("late")));
+  EXPECT_EQ(ReadText(pair.right, 1), "l");
+  ASSERT_OK(pair.right.ShutdownRead());
+  EXPECT_EQ(ReadText(pair.right, 9), "ate");
+  ASSERT_OK(pair.right.WriteAll(Bytes("still")));
+  EXPECT_EQ(ReadText(pair.left, 5), "still");
+}
+
+BOBBIN_IO_TEST(TcpStreamTest, AShutdownOfReadingEndsAReadThatWaits) {
+  Pair pair = MakePair();
+  WaitProbe probe;
+  VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+    probe.Attach();
+    EXPECT_EQ(ReadText(pair.right, 1), "");
+  });
+  probe.AwaitParked();
+  ASSERT_OK(pair.right.ShutdownRead());
+  EXPECT_OK(reader.Join());
+}
+
 // --- Short transfers
 
 BOBBIN_IO_TEST(TcpStreamTest, WriteAllToASlowReaderLosesNothing) {

@@ -8,17 +8,22 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
 
 #include "gtest/gtest.h"
 
+#include <bobbin/core/cancel.h>
+#include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/readiness.h>
 #include <bobbin/io/resolver.h>
+#include <bobbin/io/server.h>
 #include <bobbin/io/tcp.h>
 #include <bobbin/sched/runtime.h>
+#include <bobbin/sched/spawn.h>
 
 #include "tests/io/dns_server.h"
 #include "tests/io/io_test.h"
@@ -154,6 +159,58 @@ WaitStage Resolving(Runtime&) {
           .sight_on_os_threads = Sight::kBlurred};
 }
 
+// A server with a connection, whose handler stays until the event is set.
+struct BusyServer {
+  explicit BusyServer(Runtime& where) : runtime(where) {
+    OnTheRuntime([this] {
+      server = std::make_unique<io::Server>(io::ServerOptions{},
+                                            io::TcpListener::Bind("127.0.0.1:0").value(),
+                                            [this](io::ServerConnection&) {
+                                              const CancelShield shield;
+                                              is_busy.Set();
+                                              return go.Wait();
+                                            });
+      client = io::TcpStream::Connect(server->local_address()).value();
+      EXPECT_OK(is_busy.Wait());
+    });
+  }
+  ~BusyServer() {
+    go.Set();
+    OnTheRuntime([this] { server.reset(); });
+  }
+  void OnTheRuntime(std::function<void()> body) {
+    VirtualThread thread = runtime.Spawn([&] { body(); });
+    const CancelShield shield;
+    EXPECT_OK(thread.Join());
+  }
+  Runtime& runtime;
+  Event go;
+  Event is_busy;
+  std::unique_ptr<io::Server> server;
+  io::TcpStream client;
+};
+
+WaitStage AwaitingAServer(Runtime& runtime) {
+  auto all = std::make_shared<BusyServer>(runtime);
+  return {.wait = [all] { return all->server->Wait(); },
+          .satisfy =
+              [all] {
+                all->go.Set();
+                all->OnTheRuntime([all] { all->server->Drain(); });
+              }};
+}
+
+WaitStage DestroyingAServer(Runtime& runtime) {
+  auto all = std::make_shared<BusyServer>(runtime);
+  return {.wait =
+              [all] {
+                all->server.reset();
+                return absl::OkStatus();
+              },
+          .satisfy = [all] { all->go.Set(); },
+          .waiters = Waiters::kOfRuntime};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
@@ -183,6 +240,8 @@ const WaitStages& Stages() {
        }},
       {"TcpListener::Accept", Accepting},
       {"Resolver::Resolve", Resolving},
+      {"Server::Wait", AwaitingAServer},
+      {"Server::~Server", DestroyingAServer},
       {"WaitReadable", AwaitingReadable},
       {"WaitWritable", AwaitingWritable},
   };

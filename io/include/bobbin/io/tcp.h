@@ -86,6 +86,8 @@ class TcpStream {
 
   // Tells the peer that nothing more will be written. Reading goes on.
   absl::Status ShutdownWrite();
+  // Has reads meet the end, also one that waits now; but first they get what has come.
+  absl::Status ShutdownRead();
   // Ends the connection. Calls of other threads return ABORTED, from now on all calls do. Never
   // waits.
   void Close();
@@ -133,6 +135,9 @@ class TcpListener {
   void Close();
 
   const SocketAddress& local_address() const;
+  // How often it has stood still for want of descriptors or memory. The first time is told on
+  // standard error.
+  uint64_t accept_pauses() const;
   // Whether it holds a listening socket, open or closed.
   explicit operator bool() const { return listener_ != nullptr; }
 
