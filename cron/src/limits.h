@@ -13,9 +13,6 @@
 
 namespace bobbin::cron::internal {
 
-// Of a text from outside, in messages: they go to logs, and the text may be anything.
-inline constexpr size_t kTextBytesShown = 120;
-
 // More moments on a day than this are not listed one by one in a description.
 inline constexpr int kTimesListedMax = 4;
 

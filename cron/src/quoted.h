@@ -7,13 +7,11 @@
 #ifndef BOBBIN_CRON_SRC_QUOTED_H_
 #define BOBBIN_CRON_SRC_QUOTED_H_
 
-#include <string>
-#include <string_view>
+#include <bobbin/sched/internal/texts.h>
 
 namespace bobbin::cron::internal {
 
-// In quotes, without control characters, and not longer than kTextBytesShown.
-std::string Quoted(std::string_view text);
+using bobbin::internal::Quoted;
 
 }  // namespace bobbin::cron::internal
 

@@ -15,10 +15,10 @@
 #include <bobbin/core/internal/capture_exception.h>
 #include <bobbin/core/status.h>
 #include <bobbin/cron/zone.h>
+#include <bobbin/sched/internal/texts.h>
 
 #include "cron/src/limits.h"
 #include "cron/src/quoted.h"
-#include "cron/src/texts.h"
 
 namespace bobbin::cron::internal {
 
@@ -101,8 +101,11 @@ class SchedulerCore::Run {
 };
 
 absl::StatusOr<std::string> SchedulerCore::Replaced(std::string_view text) const {
-  if (options_.property == nullptr) return ReplaceProperties(text, PropertyFromEnvironment);
-  return ReplaceProperties(text, [this](std::string_view key) { return options_.property(key); });
+  return bobbin::internal::ReplacePlaceholders(
+      text, [this](std::string_view key) -> absl::StatusOr<std::optional<std::string>> {
+        if (options_.property == nullptr) return bobbin::internal::FromEnvironment(key);
+        return options_.property(key);
+      });
 }
 
 absl::StatusOr<absl::Duration> SchedulerCore::PeriodOf(const Period& period,
@@ -112,7 +115,7 @@ absl::StatusOr<absl::Duration> SchedulerCore::PeriodOf(const Period& period,
     duration = *period.duration();
   } else if (period.text() != nullptr) {
     BOBBIN_ASSIGN_OR_RETURN(const std::string text, Replaced(*period.text()));
-    BOBBIN_ASSIGN_OR_RETURN(duration, ParsePeriod(text));
+    BOBBIN_ASSIGN_OR_RETURN(duration, bobbin::internal::ParsePeriod(text));
   }
   if (duration > absl::ZeroDuration()) return duration;
   return MakeStatus(

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 
 #include <bobbin/core/status.h>
 #include <bobbin/cron/zone.h>
+#include <bobbin/sched/internal/texts.h>
 #include <bobbin/sched/run_blocking.h>
 
 #include "cron/src/limits.h"
@@ -28,6 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using bobbin::internal::EditsBetween;
+using bobbin::internal::LowerCase;
+
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsUpperCase(char c) { return c >= 'A' && c <= 'Z'; }
 
@@ -35,14 +38,6 @@ bool IsUpperCase(char c) { return c >= 'A' && c <= 'Z'; }
 bool IsOfName(char c) {
   return IsUpperCase(c) || (c >= 'a' && c <= 'z') || IsDigit(c) || c == '/' || c == '_' ||
          c == '-' || c == '+';
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (IsUpperCase(c)) c = static_cast<char>(c + 32);
-  }
-  return lower;
 }
 
 template <typename... T>
@@ -85,21 +80,6 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
     }
   }
   return names;
-}
-
-// How many letters must be put in, left out or changed to make one of the other.
-size_t EditsBetween(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, changed});
-    }
-  }
-  return row.back();
 }
 
 // The names that were probably meant, the likeliest first: few letters differ, or the city is

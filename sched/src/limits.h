@@ -71,6 +71,18 @@ inline constexpr size_t kListedInFailure = 20;
 // Names in a report of who is left.
 inline constexpr size_t kNamedInReport = 10;
 
+// Of a text from outside, in messages: they go to logs, and the text may be anything.
+inline constexpr size_t kTextBytesShown = 120;
+
+// A file of properties; one that is longer is something else.
+inline constexpr size_t kPropertiesBytesMax = 1'000'000;
+
+// A value refers to a key whose value refers to a key, and so on: so many times at most.
+inline constexpr size_t kPlaceholderDepthMax = 8;
+
+// Of the mistakes in a configuration, so many are told at once.
+inline constexpr size_t kMistakesTold = 20;
+
 }  // namespace bobbin::internal
 
 #endif  // BOBBIN_SCHED_SRC_LIMITS_H_

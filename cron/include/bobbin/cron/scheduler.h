@@ -51,6 +51,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 #include <bobbin/cron/clock.h>
@@ -73,9 +74,12 @@ struct SchedulerOptions {
   // Who extends leases; null is `runner`. Not a pool that jobs can fill: an extension would wait
   // for the very run that needs it.
   JobRunner* lease_runner = nullptr;
-  // The value of a ${key}; nothing if it has none. Empty asks the environment, for "poll.delay" the
-  // variable POLL_DELAY. Called by each Add, several at once.
-  absl::AnyInvocable<std::optional<std::string>(std::string_view key) const> property = {};
+  // The value of a ${key}; nothing if it has none, an error if it has one that is no good. Empty
+  // asks the environment, for "poll.delay" the variable POLL_DELAY; a Configuration is asked with
+  // [&](std::string_view key) { return configuration.Text(key); }. Called by each Add, several at
+  // once.
+  absl::AnyInvocable<absl::StatusOr<std::optional<std::string>>(std::string_view key) const>
+      property = {};
   // Who looks at the timetable.
   enum class Drive : uint8_t {
     kOwnThread,
