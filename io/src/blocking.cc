@@ -68,6 +68,16 @@ Result BlockingSend(Thread& self, int fd, const void* data, size_t bytes) {
                 [&](int flags) { return ::send(fd, data, bytes, flags | MSG_NOSIGNAL); });
 }
 
+Result BlockingReceiveMessage(Thread& self, int fd, msghdr& message) {
+  return Repeat(self, fd, POLLIN,
+                [&](int flags) { return ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC); });
+}
+
+Result BlockingSendMessage(Thread& self, int fd, const msghdr& message) {
+  return Repeat(self, fd, POLLOUT,
+                [&](int flags) { return ::sendmsg(fd, &message, flags | MSG_NOSIGNAL); });
+}
+
 Result BlockingAccept(Thread& self, int fd) {
   while (true) {
     if (const Result stop = BlockingAwait(self, fd, POLLIN); stop != 0) return stop;

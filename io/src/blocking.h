@@ -13,6 +13,8 @@
 #ifndef BOBBIN_IO_SRC_BLOCKING_H_
 #define BOBBIN_IO_SRC_BLOCKING_H_
 
+#include <sys/socket.h>
+
 #include <cstddef>
 
 #include <bobbin/core/internal/thread.h>
@@ -27,6 +29,9 @@ Result BlockingAwait(bobbin::internal::Thread& self, int fd, short events);
 
 Result BlockingReceive(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
 Result BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
+// The same for what msghdr says.
+Result BlockingReceiveMessage(bobbin::internal::Thread& self, int fd, msghdr& message);
+Result BlockingSendMessage(bobbin::internal::Thread& self, int fd, const msghdr& message);
 // REQUIRES: accept(2) does not wait on `fd`.
 Result BlockingAccept(bobbin::internal::Thread& self, int fd);
 // 0 when connected. After anything else the socket is in no useful state.

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "io/src/op_call.h"
+
 namespace bobbin::io::internal {
 
 Result BeginConnect(int fd, const sockaddr* address, socklen_t bytes) noexcept {
@@ -19,8 +21,7 @@ Result BeginConnect(int fd, const sockaddr* address, socklen_t bytes) noexcept {
 }
 
 Result ConnectOutcome(int fd) noexcept {
-  pollfd entry{.fd = fd, .events = POLLOUT, .revents = 0};
-  if (::poll(&entry, 1, 0) <= 0) return -EAGAIN;
+  if (const int32_t seen = Look(fd, POLLOUT); seen < 0) return seen;
   int error = 0;
   socklen_t bytes = sizeof(error);
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? -error : -errno;

@@ -19,6 +19,7 @@
 #include <bobbin/core/status.h>
 
 #include "io/src/connect.h"
+#include "io/src/op_call.h"
 
 namespace bobbin::io::internal {
 
@@ -38,22 +39,17 @@ constexpr uint32_t kEndings = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
 uint32_t InterestOf(OpCode code) noexcept {
   switch (code) {
     case OpCode::kReceive:
+    case OpCode::kReceiveMessage:
     case OpCode::kAccept:
     case OpCode::kAwaitReadable:
       return kReading;
     case OpCode::kSend:
+    case OpCode::kSendMessage:
     case OpCode::kConnect:
     case OpCode::kAwaitWritable:
       return kWriting;
   }
   return 0;
-}
-
-// Whether a look at the descriptor shows one of `events`, or an ending: those, or -EAGAIN.
-int32_t Look(int fd, short events) noexcept {
-  pollfd entry{.fd = fd, .events = events, .revents = 0};
-  if (::poll(&entry, 1, 0) <= 0) return -EAGAIN;
-  return (entry.revents & POLLNVAL) != 0 ? -EBADF : entry.revents;
 }
 
 }  // namespace
@@ -132,45 +128,25 @@ bool EpollPoller::TakeTurnForCall(const ParkedOp& op) noexcept {
 }
 
 int32_t EpollPoller::Try(ParkedOp& op) noexcept {
-  switch (op.code_) {
-    case OpCode::kReceive:
-      return TryReceive(op);
-    case OpCode::kSend: {
-      const ssize_t sent = ::send(op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
-      return sent < 0 ? -errno : static_cast<int32_t>(sent);
-    }
-    case OpCode::kConnect:
-      return static_cast<int32_t>(
-          op.stage_ == Op::Stage::kInFlight
-              ? ConnectOutcome(op.fd())
-              : BeginConnect(op.fd(), static_cast<sockaddr*>(op.data_), op.bytes_));
-    case OpCode::kAwaitReadable:
-      return Look(op.fd(), POLLIN);
-    case OpCode::kAwaitWritable:
-      return Look(op.fd(), POLLOUT);
-    case OpCode::kAccept:
-      break;
+  if (IsReceive(op.code_)) return TryReceive(op);
+  if (op.code_ == OpCode::kConnect && op.stage_ == Op::Stage::kInFlight) {
+    return static_cast<int32_t>(ConnectOutcome(op.fd()));
   }
-  BOBBIN_CHECK(false, "an operation that nobody parks for");
-  return 0;
+  return MakeCall(op);
 }
 
 int32_t EpollPoller::TryReceive(const ParkedOp& op) noexcept {
   Watch& watch = WatchOf(op);
   if (watch.is_drained) return -EAGAIN;
-  const ssize_t received = ::recv(op.fd(), op.data_, op.bytes_, MSG_DONTWAIT);
-  const int32_t result = received < 0 ? -errno : static_cast<int32_t>(received);
+  const int32_t result = MakeCall(op);
   const bool is_short = result > 0 && result < static_cast<int32_t>(op.bytes_);
   watch.is_drained =
       is_short && !watch.has_more_behind && op.pollable_.short_read == ShortRead::kMeansNoMore;
   return result;
 }
 
-void EpollPoller::CancelOp(Op& op) noexcept {
+void EpollPoller::EndOp(Op& op) noexcept {
   CheckOwner();
-  BOBBIN_DCHECK(op.poller_ == this && op.stage_ != Op::Stage::kIdle, "nothing to cancel");
-  if (op.is_cancel_wanted_) return;
-  op.is_cancel_wanted_ = true;
   if (op.stage_ == Op::Stage::kDeferred) return;
   LeaveWatch(op);
   Defer(op);

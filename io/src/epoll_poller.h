@@ -81,10 +81,11 @@ class EpollPoller final : public IoPoller {
 
   bool DoOrStart(ParkedOp& op) noexcept override;
   void StartAccept(AcceptOp& op) noexcept override;
-  void CancelOp(Op& op) noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
 
  private:
+  void EndOp(Op& op) noexcept override;
+
   void Begin(Op& op) noexcept;
   void Defer(Op& op) noexcept;
   // Whether the thread of `op` may make one more call before others run. Counts as one.

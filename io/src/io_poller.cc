@@ -19,6 +19,13 @@ bool DoesIo(const Poller& poller) noexcept {
 }
 }  // namespace
 
+void IoPoller::CancelOp(Op& op) noexcept {
+  BOBBIN_DCHECK(op.poller_ == this && op.stage_ != Op::Stage::kIdle, "nothing to cancel");
+  if (op.is_cancel_wanted_) return;
+  op.is_cancel_wanted_ = true;
+  EndOp(op);
+}
+
 IoPoller& CurrentIoPoller() noexcept {
   Poller* const poller = bobbin::internal::CurrentPoller();
   BOBBIN_CHECK(poller != nullptr && DoesIo(*poller),

@@ -30,13 +30,17 @@ class IoPoller : public Poller {
   virtual void StartAccept(AcceptOp& op) noexcept = 0;
   // Asks for an end of `op`, which still completes. REQUIRES: it was started here and has not had
   // its last completion.
-  virtual void CancelOp(Op& op) noexcept = 0;
+  void CancelOp(Op& op) noexcept;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 
   void CountAcceptPause() noexcept { accept_pauses_.add(1); }
   // Called from: any thread.
   uint64_t accept_pauses() const noexcept { return accept_pauses_.value(); }
+
+ protected:
+  // The same, the first time that it is asked for.
+  virtual void EndOp(Op& op) noexcept = 0;
 
  private:
   bobbin::internal::Counter accept_pauses_;

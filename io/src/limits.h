@@ -47,8 +47,9 @@ inline constexpr std::chrono::milliseconds kAcceptPause{10};
 // most. A disk takes a few milliseconds. Not tuned.
 inline constexpr size_t kFilePieceBytes = size_t{1} << 20;
 
-// Parts of a file's read or write in one system call; the kernel takes up to 1024.
-inline constexpr size_t kFileVectorsMax = 64;
+// Parts of a read or write in one system call; the kernel takes up to 1024. They lie on the stack
+// of whoever reads or writes.
+inline constexpr size_t kVectorsMax = 64;
 
 }  // namespace bobbin::io::internal
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <bobbin/core/check.h>
+#include <bobbin/io/internal/handles.h>
 #include <bobbin/sched/sleep.h>
 
 #include "io/src/blocking.h"
@@ -31,6 +32,8 @@ using bobbin::internal::WaitNumber;
 using bobbin::internal::WaitObject;
 using bobbin::internal::Wake;
 using bobbin::internal::WakeList;
+
+void ReleaseListener::operator()(Listener* listener) const noexcept { listener->Release(); }
 
 namespace {
 

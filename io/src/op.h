@@ -56,7 +56,16 @@ namespace bobbin::io::internal {
 
 class IoPoller;
 
-enum class OpCode : uint8_t { kReceive, kSend, kConnect, kAccept, kAwaitReadable, kAwaitWritable };
+enum class OpCode : uint8_t {
+  kReceive,
+  kSend,
+  kConnect,
+  kAccept,
+  kAwaitReadable,
+  kAwaitWritable,
+  kReceiveMessage,
+  kSendMessage,
+};
 
 // What a completion is for; the low bits of what the kernel is given.
 enum class Tag : uint64_t {
@@ -76,7 +85,8 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
 
-  // What to do; the meaning of `data` and `bytes` is the code's: a buffer, or a socket address.
+  // What to do; the meaning of `data` and `bytes` is the code's: a buffer, a socket address, or a
+  // msghdr and what its parts hold together.
   OpCode code() const { return code_; }
   const Pollable& pollable() const { return pollable_; }
   int fd() const { return pollable_.fd; }
@@ -96,6 +106,7 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
 
  private:
   friend class EpollPoller;
+  friend class IoPoller;
   friend class RingPoller;
   // What a ring has the kernel do for it; see ring_poller.h.
   enum class Step : uint8_t { kCall, kLook, kWatch };
@@ -170,6 +181,8 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
       {"accept", bobbin::internal::WaitObject::kDescriptor},
       {"readable", bobbin::internal::WaitObject::kDescriptor},
       {"writable", bobbin::internal::WaitObject::kDescriptor},
+      {"receive", bobbin::internal::WaitObject::kDescriptor},
+      {"send", bobbin::internal::WaitObject::kDescriptor},
   };
 
   // IoPoller::DoOrStart, of the calling virtual thread's carrier.

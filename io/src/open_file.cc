@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include <bobbin/core/cancel.h>
@@ -19,6 +18,7 @@
 
 #include "io/src/file_stat.h"
 #include "io/src/limits.h"
+#include "io/src/transfer.h"
 
 namespace bobbin::io::internal {
 
@@ -26,50 +26,6 @@ using bobbin::internal::Current;
 using bobbin::internal::Thread;
 
 namespace {
-
-// The parts of a transfer that are still to do, as the kernel wants them.
-template <typename Byte>
-class Transfer {
- public:
-  explicit Transfer(std::span<const std::span<Byte>> parts) : parts_(parts) { SkipEmpty(); }
-
-  bool is_done() const { return parts_.empty(); }
-  size_t moved() const { return moved_; }
-
-  // The next call's vectors: at most so many bytes.
-  std::span<const iovec> Next(size_t bytes_max) {
-    size_t count = 0;
-    size_t skip = skip_;
-    for (size_t i = 0; i < parts_.size() && count < vectors_.size() && bytes_max > 0; ++i) {
-      const std::span<Byte> part = parts_[i].subspan(skip);
-      const size_t bytes = std::min(part.size(), bytes_max);
-      // The kernel takes what it writes from as it takes what it writes to.
-      if (bytes > 0) vectors_[count++] = {const_cast<std::byte*>(part.data()), bytes};
-      bytes_max -= bytes;
-      skip = 0;
-    }
-    return std::span(vectors_).first(count);
-  }
-
-  void Advance(size_t bytes) {
-    moved_ += bytes;
-    skip_ += bytes;
-    SkipEmpty();
-  }
-
- private:
-  void SkipEmpty() {
-    while (!parts_.empty() && skip_ >= parts_.front().size()) {
-      skip_ -= parts_.front().size();
-      parts_ = parts_.subspan(1);
-    }
-  }
-
-  std::span<const std::span<Byte>> parts_;
-  size_t skip_ = 0;  // Of the first part.
-  size_t moved_ = 0;
-  std::array<iovec, kFileVectorsMax> vectors_;
-};
 
 size_t SizeOf(std::span<const std::span<std::byte>> buffers) {
   size_t bytes = 0;

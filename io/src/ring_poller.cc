@@ -16,6 +16,7 @@
 #include <bobbin/core/status.h>
 
 #include "io/src/limits.h"
+#include "io/src/op_call.h"
 #include "io/src/uring_constants.h"
 
 namespace bobbin::io::internal {
@@ -84,9 +85,8 @@ void RingPoller::CheckOwner() const noexcept {
 // --- Operations
 
 bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
-  if (op.code_ == OpCode::kSend && TakeTurnForCall(op)) {
-    const ssize_t sent = ::send(op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
-    const int32_t result = sent < 0 ? -errno : static_cast<int32_t>(sent);
+  if (IsSend(op.code_) && TakeTurnForCall(op)) {
+    const int32_t result = MakeCall(op);
     if (result != -EAGAIN) {
       op.set_result(result);
       return true;
@@ -142,6 +142,13 @@ bool RingPoller::Prepare(Op& op) noexcept {
     case OpCode::kSend:
       io_uring_prep_send(entry, op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
       break;
+    case OpCode::kReceiveMessage:
+      io_uring_prep_recvmsg(entry, op.fd(), static_cast<msghdr*>(op.data_), MSG_CMSG_CLOEXEC);
+      break;
+    case OpCode::kSendMessage:
+      io_uring_prep_sendmsg(entry, op.fd(), static_cast<const msghdr*>(op.data_),
+                            MSG_DONTWAIT | MSG_NOSIGNAL);
+      break;
     case OpCode::kConnect:
       io_uring_prep_connect(entry, op.fd(), static_cast<const sockaddr*>(op.data_), op.bytes_);
       break;
@@ -159,11 +166,8 @@ bool RingPoller::Prepare(Op& op) noexcept {
   return true;
 }
 
-void RingPoller::CancelOp(Op& op) noexcept {
+void RingPoller::EndOp(Op& op) noexcept {
   CheckOwner();
-  BOBBIN_DCHECK(op.poller_ == this && op.stage_ != Op::Stage::kIdle, "nothing to cancel");
-  if (op.is_cancel_wanted_) return;
-  op.is_cancel_wanted_ = true;
   if (op.stage_ == Op::Stage::kDeferred) {
     // The kernel has never heard of it.
     deferred_.Remove(op);
@@ -251,7 +255,7 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
     return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
   }
   if (__builtin_expect(op.is_linked(), 0)) deferred_.Remove(op);  // Its cancel comes too late.
-  const bool has_no_room = op.code_ == OpCode::kSend && completion.res == -EAGAIN;
+  const bool has_no_room = completion.res == -EAGAIN && IsSend(op.code_);
   if (__builtin_expect(op.step_ != Op::Step::kCall || has_no_room, 0)) {
     return AfterStep(op, completion.res);
   }
@@ -272,7 +276,7 @@ void RingPoller::AfterStep(Op& op, int32_t result) noexcept {
   // A watch that has seen room was taken back.
   if (result < 0 && (is_look || result != -ECANCELED)) return Finish(op, result);
   // A send is made anew by whoever wanted it.
-  Finish(op, op.code_ == OpCode::kSend ? -EAGAIN : POLLOUT);
+  Finish(op, IsSend(op.code_) ? -EAGAIN : POLLOUT);
 }
 
 void RingPoller::Finish(Op& op, int32_t result) noexcept {

@@ -62,10 +62,11 @@ class RingPoller final : public IoPoller {
 
   bool DoOrStart(ParkedOp& op) noexcept override;
   void StartAccept(AcceptOp& op) noexcept override;
-  void CancelOp(Op& op) noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
 
  private:
+  void EndOp(Op& op) noexcept override;
+
   enum class DoorbellState : uint8_t { kUnused, kDown, kArmed };
 
   // Hands `op` to the kernel, soon, beginning with `step`.

@@ -11,9 +11,16 @@
 
 #include <fmt/format.h>
 
+#include <bobbin/core/internal/current.h>
 #include <bobbin/core/status.h>
+#include <bobbin/io/internal/handles.h>
 
 namespace bobbin::io::internal {
+
+using bobbin::internal::Current;
+using bobbin::internal::Thread;
+
+void ReleaseSocket::operator()(Socket* socket) const noexcept { socket->Release(); }
 
 void Socket::LastOut(int fd, bool is_orphan) noexcept {
   ::close(fd);
@@ -42,8 +49,132 @@ void Socket::Release() noexcept {
 absl::Status Socket::Use::Refusal(std::string_view operation) const {
   if (socket_.is_closing()) return ClosedStatus(operation);
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                    fmt::format("{}: another thread is in a {} of this stream", operation,
+                    fmt::format("{}: another thread is in a {} of this socket", operation,
                                 user_ == User::kReader ? "read" : "write"));
+}
+
+// --- The calls of a stream
+
+absl::StatusOr<size_t> Socket::Read(std::span<std::byte> buffer) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  if (buffer.empty()) return size_t{0};
+  const Result received = Receive(self, buffer);
+  if (__builtin_expect(received > 0, 1)) return static_cast<size_t>(received);
+  return AfterReceive(received);
+}
+
+absl::StatusOr<size_t> Socket::Read(std::span<const std::span<std::byte>> buffers) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  Transfer<std::byte> transfer(buffers);
+  if (transfer.is_done()) return size_t{0};
+  const std::span<iovec> vectors = transfer.Next(kTransferBytesMax);
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  const Result received = ReceiveMessage(self, message, SizeOf(vectors));
+  if (received > 0) return static_cast<size_t>(received);
+  return AfterReceive(received);
+}
+
+absl::Status Socket::ReadExact(std::span<std::byte> buffer) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  for (size_t have = 0; have < buffer.size();) {
+    const Result received = Receive(self, buffer.subspan(have));
+    if (__builtin_expect(received <= 0, 0)) {
+      BOBBIN_RETURN_IF_ERROR(AfterReceive(received).status());
+      return MakeStatus(
+          absl::StatusCode::kOutOfRange,
+          fmt::format("read: the peer ended after {} of {} bytes", have, buffer.size()));
+    }
+    have += static_cast<size_t>(received);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> Socket::Write(std::span<const std::byte> bytes) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kWriter);
+  if (!use.ok()) return use.Refusal("write");
+  if (bytes.empty()) return size_t{0};
+  const Result sent = Send(self, bytes);
+  if (__builtin_expect(sent >= 0, 1)) return static_cast<size_t>(sent);
+  return AfterSend(sent);
+}
+
+absl::StatusOr<size_t> Socket::Write(std::span<const std::span<const std::byte>> parts) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kWriter);
+  if (!use.ok()) return use.Refusal("write");
+  Transfer<const std::byte> transfer(parts);
+  if (transfer.is_done()) return size_t{0};
+  const Result sent = SendParts(self, transfer);
+  if (sent >= 0) return static_cast<size_t>(sent);
+  return AfterSend(sent);
+}
+
+absl::Status Socket::WriteAll(std::span<const std::byte> bytes) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kWriter);
+  if (!use.ok()) return use.Refusal("write");
+  while (!bytes.empty()) {
+    const Result sent = Send(self, bytes);
+    if (__builtin_expect(sent < 0, 0)) return AfterSend(sent);
+    bytes = bytes.subspan(static_cast<size_t>(sent));
+  }
+  return absl::OkStatus();
+}
+
+Progress Socket::WriteCounted(std::span<const std::span<const std::byte>> parts) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kWriter);
+  if (!use.ok()) return {.bytes = 0, .status = use.Refusal("write")};
+  Transfer<const std::byte> transfer(parts);
+  while (!transfer.is_done()) {
+    const Result sent = SendParts(self, transfer);
+    if (sent < 0) return {.bytes = transfer.moved(), .status = AfterSend(sent)};
+    transfer.Advance(static_cast<size_t>(sent));
+  }
+  return {.bytes = transfer.moved(), .status = absl::OkStatus()};
+}
+
+absl::Status Socket::Shutdown(int how) {
+  const Use use(*this, User::kGuest);
+  if (!use.ok()) return use.Refusal("shut down");
+  if (::shutdown(fd(), how) != 0) return ResultStatus(-errno, "shut down");
+  return absl::OkStatus();
+}
+
+// --- Transfers
+
+Result Socket::SendParts(Thread& self, Transfer<const std::byte>& transfer) {
+  const std::span<iovec> vectors = transfer.Next(kTransferBytesMax);
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  return SendMessage(self, message, SizeOf(vectors));
+}
+
+Result Socket::ReceiveMessage(Thread& self, msghdr& message, size_t bytes) {
+  if (self.role() != Role::kVirtual) return BlockingReceiveMessage(self, fd(), message);
+  return Move(self, OpCode::kReceiveMessage, &message, bytes);
+}
+
+Result Socket::SendMessage(Thread& self, const msghdr& message, size_t bytes) {
+  if (self.role() != Role::kVirtual) return BlockingSendMessage(self, fd(), message);
+  return Move(self, OpCode::kSendMessage, const_cast<msghdr*>(&message), bytes);
 }
 
 absl::StatusOr<size_t> Socket::AfterReceive(Result result) const {

@@ -21,11 +21,13 @@
 // once.
 //
 //   Called from   any thread, each function as its user; Close by any thread at any time.
-//   Suspends      Receive, Send and those built on them.
+//   Suspends      the calls of a stream, and transfers.
 //   Cost          a read-modify-write on entry and one on exit.
 
 #ifndef BOBBIN_IO_SRC_SOCKET_H_
 #define BOBBIN_IO_SRC_SOCKET_H_
+
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,6 +40,7 @@
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
+#include <bobbin/io/progress.h>
 
 #include "io/src/blocking.h"
 #include "io/src/file_descriptor.h"
@@ -45,6 +48,7 @@
 #include "io/src/op.h"
 #include "io/src/pollable.h"
 #include "io/src/result.h"
+#include "io/src/transfer.h"
 
 namespace bobbin::io::internal {
 
@@ -84,19 +88,35 @@ class Socket {
     const bool is_in_;
   };
 
-  // One transfer. REQUIRES: the calling thread is inside as reader or writer; there are bytes.
+  // --- The calls of a stream, as TcpStream has them.
+
+  absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
+  absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
+  absl::Status ReadExact(std::span<std::byte> buffer);
+  absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
+  absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
+  absl::Status WriteAll(std::span<const std::byte> bytes);
+  Progress WriteCounted(std::span<const std::span<const std::byte>> parts);
+  // `how` is one of SHUT_RD, SHUT_WR and SHUT_RDWR.
+  absl::Status Shutdown(int how);
+
+  // --- One transfer. REQUIRES: the calling thread is inside as reader or writer.
+
   Result Receive(bobbin::internal::Thread& self, std::span<std::byte> buffer) {
     if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
       return BlockingReceive(self, fd(), buffer.data(), buffer.size());
     }
-    return Transfer(self, OpCode::kReceive, buffer.data(), buffer.size());
+    return Move(self, OpCode::kReceive, buffer.data(), buffer.size());
   }
   Result Send(bobbin::internal::Thread& self, std::span<const std::byte> bytes) {
     if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
       return BlockingSend(self, fd(), bytes.data(), bytes.size());
     }
-    return Transfer(self, OpCode::kSend, const_cast<std::byte*>(bytes.data()), bytes.size());
+    return Move(self, OpCode::kSend, const_cast<std::byte*>(bytes.data()), bytes.size());
   }
+  // What msghdr says; its parts hold `bytes` together.
+  Result ReceiveMessage(bobbin::internal::Thread& self, msghdr& message, size_t bytes);
+  Result SendMessage(bobbin::internal::Thread& self, const msghdr& message, size_t bytes);
   // What a reader is told of a result that is not positive, and a writer of a negative one.
   absl::StatusOr<size_t> AfterReceive(Result result) const;
   absl::Status AfterSend(Result result);
@@ -109,7 +129,7 @@ class Socket {
   static constexpr uint32_t kClosing = 16;
   static constexpr uint32_t kStateMask = kOwned | kClosing;
 
-  Result Transfer(bobbin::internal::Thread& self, OpCode code, std::byte* data, size_t bytes) {
+  Result Move(bobbin::internal::Thread& self, OpCode code, void* data, size_t bytes) {
     while (true) {
       if (self.ShouldStop()) return WhyStopped(self);
       ParkedOp op(code, pollable_, data, static_cast<uint32_t>(std::min(bytes, kTransferBytesMax)));
@@ -117,6 +137,9 @@ class Socket {
       if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
     }
   }
+
+  // Sends the next of them; one system call's worth.
+  Result SendParts(bobbin::internal::Thread& self, Transfer<const std::byte>& transfer);
 
   [[nodiscard]] bool Enter(User user) noexcept {
     const uint32_t bits = static_cast<uint32_t>(user);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,6 +21,7 @@
 #include "io/src/op.h"
 #include "io/src/result.h"
 #include "io/src/socket.h"
+#include "io/src/tcp_options.h"
 
 namespace bobbin::io {
 
@@ -36,19 +36,7 @@ using internal::Socket;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
 
-namespace internal {
-
-void ReleaseListener::operator()(Listener* listener) const noexcept { listener->Release(); }
-void ReleaseSocket::operator()(Socket* socket) const noexcept { socket->Release(); }
-
-}  // namespace internal
-
 namespace {
-
-bool SetFlag(int fd, int level, int name, bool is_on) {
-  const int value = is_on ? 1 : 0;
-  return ::setsockopt(fd, level, name, &value, sizeof(value)) == 0;
-}
 
 // getsockname(2) or getpeername(2).
 template <typename Call>
@@ -85,10 +73,18 @@ TcpStream TcpStream::Adopt(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   BOBBIN_CHECK(flags >= 0, "TcpStream::Adopt wants an open descriptor");
   if ((flags & O_NONBLOCK) != 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+  // A close that waits for the peer would hold a carrier up.
+  linger how{};
+  socklen_t bytes = sizeof(how);
+  if (::getsockopt(fd, SOL_SOCKET, SO_LINGER, &how, &bytes) == 0 && how.l_onoff != 0 &&
+      how.l_linger != 0) {
+    how = {};
+    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof(how));
+  }
   return TcpStream(std::make_unique<Socket>(FileDescriptor(fd), ShortRead::kMayHideMore).release());
 }
 
-absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer) {
+absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer, const TcpOptions& options) {
   Thread& self = Current();
   self.CheckMayWait();
   if (self.ShouldStop()) return self.StopStatus();
@@ -96,103 +92,78 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer) {
   FileDescriptor fd(::socket(peer.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int error = fd.is_open() ? 0 : errno;
   if (error != 0) return ResultStatus(-error, operation());
-  SetFlag(fd.get(), IPPROTO_TCP, TCP_NODELAY, true);
+  Result result = internal::ApplyTcpOptions(fd.get(), options, internal::Before::kSystemDefaults);
   // A socket whose connect was given up is of no use: it is closed here in any case.
-  const Result result = ConnectSocket(self, fd.get(), peer);
+  if (result == 0) result = ConnectSocket(self, fd.get(), peer);
   if (result < 0) return ResultStatus(result, operation());
   return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
 }
 
-absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer) {
+absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer, const TcpOptions& options) {
   BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(peer));
-  return Connect(address);
+  return Connect(address, options);
 }
 
-absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view host, uint16_t port) {
+absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view host, uint16_t port,
+                                             const TcpOptions& options) {
   BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(host, port));
-  return Connect(address);
+  return Connect(address, options);
 }
 
 absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {
-  Thread& self = Current();
-  self.CheckMayWait();
-  Socket& socket = this->socket();
-  const Use use(socket, User::kReader);
-  if (!use.ok()) return use.Refusal("read");
-  if (buffer.empty()) return size_t{0};
-  const Result received = socket.Receive(self, buffer);
-  if (__builtin_expect(received > 0, 1)) return static_cast<size_t>(received);
-  return socket.AfterReceive(received);
+  return socket().Read(buffer);
+}
+
+absl::StatusOr<size_t> TcpStream::Read(std::span<const std::span<std::byte>> buffers) {
+  return socket().Read(buffers);
 }
 
 absl::Status TcpStream::ReadExact(std::span<std::byte> buffer) {
-  Thread& self = Current();
-  self.CheckMayWait();
-  Socket& socket = this->socket();
-  const Use use(socket, User::kReader);
-  if (!use.ok()) return use.Refusal("read");
-  for (size_t have = 0; have < buffer.size();) {
-    const Result received = socket.Receive(self, buffer.subspan(have));
-    if (__builtin_expect(received <= 0, 0)) {
-      BOBBIN_RETURN_IF_ERROR(socket.AfterReceive(received).status());
-      return MakeStatus(
-          absl::StatusCode::kOutOfRange,
-          fmt::format("read: the peer ended after {} of {} bytes", have, buffer.size()));
-    }
-    have += static_cast<size_t>(received);
-  }
-  return absl::OkStatus();
+  return socket().ReadExact(buffer);
 }
 
 absl::StatusOr<size_t> TcpStream::Write(std::span<const std::byte> bytes) {
-  Thread& self = Current();
-  self.CheckMayWait();
-  Socket& socket = this->socket();
-  const Use use(socket, User::kWriter);
-  if (!use.ok()) return use.Refusal("write");
-  if (bytes.empty()) return size_t{0};
-  const Result sent = socket.Send(self, bytes);
-  if (__builtin_expect(sent >= 0, 1)) return static_cast<size_t>(sent);
-  return socket.AfterSend(sent);
+  return socket().Write(bytes);
+}
+
+absl::StatusOr<size_t> TcpStream::Write(std::span<const std::span<const std::byte>> parts) {
+  return socket().Write(parts);
 }
 
 absl::Status TcpStream::WriteAll(std::span<const std::byte> bytes) {
-  Thread& self = Current();
-  self.CheckMayWait();
-  Socket& socket = this->socket();
-  const Use use(socket, User::kWriter);
-  if (!use.ok()) return use.Refusal("write");
-  while (!bytes.empty()) {
-    const Result sent = socket.Send(self, bytes);
-    if (__builtin_expect(sent < 0, 0)) return socket.AfterSend(sent);
-    bytes = bytes.subspan(static_cast<size_t>(sent));
-  }
-  return absl::OkStatus();
+  return socket().WriteAll(bytes);
 }
 
-absl::Status TcpStream::ShutdownWrite() {
-  const Use use(socket(), User::kGuest);
-  if (!use.ok()) return use.Refusal("shut down");
-  if (::shutdown(socket_->fd(), SHUT_WR) != 0) return ResultStatus(-errno, "shut down");
-  return absl::OkStatus();
+absl::Status TcpStream::WriteAll(std::span<const std::span<const std::byte>> parts) {
+  return socket().WriteCounted(parts).status;
 }
 
-absl::Status TcpStream::ShutdownRead() {
-  const Use use(socket(), User::kGuest);
-  if (!use.ok()) return use.Refusal("shut down");
-  if (::shutdown(socket_->fd(), SHUT_RD) != 0) return ResultStatus(-errno, "shut down");
-  return absl::OkStatus();
+Progress TcpStream::WriteCounted(std::span<const std::byte> bytes) {
+  return socket().WriteCounted(std::span(&bytes, 1));
 }
+
+Progress TcpStream::WriteCounted(std::span<const std::span<const std::byte>> parts) {
+  return socket().WriteCounted(parts);
+}
+
+absl::Status TcpStream::ShutdownRead() { return socket().Shutdown(SHUT_RD); }
+
+absl::Status TcpStream::ShutdownWrite() { return socket().Shutdown(SHUT_WR); }
 
 void TcpStream::Close() { socket().Close(); }
 
-absl::Status TcpStream::SetSmallWrites(SmallWrites small_writes) {
+absl::Status TcpStream::SetOptions(const TcpOptions& options) {
   const Use use(socket(), User::kGuest);
-  if (!use.ok()) return use.Refusal("set small writes");
-  if (!SetFlag(socket_->fd(), IPPROTO_TCP, TCP_NODELAY, small_writes == SmallWrites::kAtOnce)) {
-    return ResultStatus(-errno, "set small writes");
-  }
-  return absl::OkStatus();
+  if (!use.ok()) return use.Refusal("set options");
+  const Result result =
+      internal::ApplyTcpOptions(socket_->fd(), options, internal::Before::kAnything);
+  return result < 0 ? ResultStatus(result, "set options") : absl::OkStatus();
+}
+
+absl::StatusOr<TcpOptions> TcpStream::options() const {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return use.Refusal("options");
+  return internal::ReadTcpOptions(socket_->fd());
 }
 
 absl::StatusOr<SocketAddress> TcpStream::local_address() const {
@@ -221,12 +192,13 @@ absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
   };
   FileDescriptor fd(::socket(local.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return failed(errno);
-  // Accepted sockets inherit the second: a call here instead of one for each connection.
-  SetFlag(fd.get(), SOL_SOCKET, SO_REUSEADDR, true);
-  SetFlag(fd.get(), IPPROTO_TCP, TCP_NODELAY, true);
-  if (options.reuse_port && !SetFlag(fd.get(), SOL_SOCKET, SO_REUSEPORT, true)) {
-    return failed(errno);
-  }
+  internal::SetNumber(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  // Accepted sockets inherit them: calls here instead of some for each connection.
+  Result set =
+      internal::ApplyTcpOptions(fd.get(), options.streams, internal::Before::kSystemDefaults);
+  if (set == 0 && options.reuse_port)
+    set = internal::SetNumber(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (set < 0) return failed(static_cast<int>(-set));
   if (::bind(fd.get(), local.data(), local.bytes()) != 0) return failed(errno);
   if (::listen(fd.get(), options.backlog) != 0) return failed(errno);
   BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound,

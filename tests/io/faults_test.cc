@@ -31,7 +31,10 @@ absl::Status WritePattern(io::TcpStream& stream, size_t total, Random random) {
   for (size_t sent = 0; sent < total;) {
     const size_t bytes = std::min(total - sent, 1 + random.Below(chunk.size()));
     for (size_t i = 0; i < bytes; ++i) chunk[i] = PatternAt(sent + i);
-    BOBBIN_RETURN_IF_ERROR(stream.WriteAll(std::span(chunk).first(bytes)));
+    const std::span<const std::byte> next = std::span(chunk).first(bytes);
+    const std::array<std::span<const std::byte>, 3> parts = {
+        next.first(bytes / 3), next.subspan(bytes / 3, bytes / 3), next.subspan(bytes / 3 * 2)};
+    BOBBIN_RETURN_IF_ERROR(random.OneIn(2) ? stream.WriteAll(next) : stream.WriteAll(parts));
     sent += bytes;
     if (random.OneIn(8)) Yield();
   }
@@ -44,7 +47,10 @@ absl::Status ReadPattern(io::TcpStream& stream, size_t total, Random random) {
   for (size_t have = 0;;) {
     DeadlineScope scope(random.OneIn(4) ? microseconds(random.Between(0, 300))
                                         : microseconds(60'000'000));
-    const auto received = stream.Read(std::span(buffer).first(1 + random.Below(buffer.size())));
+    const std::span<std::byte> part = std::span(buffer).first(1 + random.Below(buffer.size()));
+    const std::array<std::span<std::byte>, 2> parts = {part.first(part.size() / 2),
+                                                       part.subspan(part.size() / 2)};
+    const auto received = random.OneIn(2) ? stream.Read(part) : stream.Read(parts);
     if (absl::IsDeadlineExceeded(received.status())) continue;
     BOBBIN_RETURN_IF_ERROR(received.status());
     if (*received == 0) return have == total ? absl::OkStatus() : absl::DataLossError("too few");

@@ -53,6 +53,12 @@ ssize_t Fail(int error) {
 
 size_t Shortened(size_t bytes) { return bytes < 2 ? bytes : 1 + NextRandom() % bytes; }
 
+// The same for one of several parts.
+void MaybeShorten(msghdr& message) {
+  if (message.msg_iovlen < 2 || !Fails(&Faults::has_short_transfers)) return;
+  message.msg_iovlen = Shortened(message.msg_iovlen);
+}
+
 // Whether a short read of it may hide more.
 bool MayReadLess(int fd) {
   int family = AF_INET;
@@ -90,6 +96,9 @@ unsigned SpoilEntries(unsigned count) {
     const bool is_transfer = entry.opcode == IORING_OP_RECV || entry.opcode == IORING_OP_SEND;
     if (is_transfer && Fails(&Faults::has_short_transfers)) {
       entry.len = static_cast<uint32_t>(Shortened(entry.len));
+    }
+    if (entry.opcode == IORING_OP_RECVMSG || entry.opcode == IORING_OP_SENDMSG) {
+      MaybeShorten(*reinterpret_cast<msghdr*>(entry.addr));
     }
     const bool is_cancel = entry.opcode == IORING_OP_ASYNC_CANCEL;
     if ((is_cancel || i > 0) && Fails(&Faults::has_late_submissions)) return i;
@@ -132,6 +141,19 @@ ssize_t send(int fd, const void* data, size_t bytes, int flags) {
   if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
   if (Fails(&Faults::has_short_transfers)) bytes = bobbin::test::Shortened(bytes);
   return syscall(SYS_sendto, fd, data, bytes, flags, nullptr, 0);
+}
+
+ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
+  if (bobbin::test::MayReadLess(fd)) bobbin::test::MaybeShorten(*message);
+  return syscall(SYS_recvmsg, fd, message, flags);
+}
+
+ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
+  msghdr copy = *message;
+  bobbin::test::MaybeShorten(copy);
+  return syscall(SYS_sendmsg, fd, &copy, flags);
 }
 
 int accept4(int fd, sockaddr* address, socklen_t* bytes, int flags) {

@@ -108,9 +108,9 @@ BOBBIN_IO_TEST(TcpStreamTest, AMigratingThreadUsesTheRingOfItsCarrier) {
 
 BOBBIN_IO_TEST(TcpStreamTest, EmptyTransfersReturnAtOnce) {
   Pair pair = MakePair();
-  EXPECT_THAT(pair.left.Read({}), IsOkAndHolds(0u));
-  EXPECT_THAT(pair.left.Write({}), IsOkAndHolds(0u));
-  EXPECT_OK(pair.left.WriteAll({}));
+  EXPECT_THAT(pair.left.Read(std::span<std::byte>()), IsOkAndHolds(0u));
+  EXPECT_THAT(pair.left.Write(std::span<const std::byte>()), IsOkAndHolds(0u));
+  EXPECT_OK(pair.left.WriteAll(std::span<const std::byte>()));
   EXPECT_OK(pair.left.ReadExact({}));
 }
 
@@ -154,7 +154,7 @@ BOBBIN_IO_TEST(TcpStreamTest, SecondReaderAndSecondWriterAreRefused) {
   std::array<std::byte, 1> buffer;
   const auto second = pair.right.Read(buffer);
   EXPECT_THAT(second, StatusIs(kFailedPrecondition));
-  EXPECT_EQ(MessageOf(second.status()), "read: another thread is in a read of this stream");
+  EXPECT_EQ(MessageOf(second.status()), "read: another thread is in a read of this socket");
 
   WaitProbe writing;
   VirtualThread writer = Spawn([&] {
@@ -559,9 +559,9 @@ BOBBIN_IO_TEST(TcpStreamTest, SmallWritesAreGatheredOnlyWhereThatIsAskedFor) {
     return value != 0;
   };
   io::TcpStream stream = io::TcpStream::Adopt(fd);
-  EXPECT_OK(stream.SetSmallWrites(io::SmallWrites::kGathered));
+  EXPECT_OK(stream.SetOptions({.small_writes = io::SmallWrites::kGathered}));
   EXPECT_FALSE(is_no_delay());
-  EXPECT_OK(stream.SetSmallWrites(io::SmallWrites::kAtOnce));
+  EXPECT_OK(stream.SetOptions({.small_writes = io::SmallWrites::kAtOnce}));
   EXPECT_TRUE(is_no_delay());
   ::close(same);
 }
@@ -576,7 +576,11 @@ BOBBIN_IO_TEST(TcpStreamTest, CallsAfterCloseAreAborted) {
   EXPECT_THAT(pair.left.Write(buffer), StatusIs(kAborted));
   EXPECT_THAT(pair.left.WriteAll(buffer), StatusIs(kAborted));
   EXPECT_THAT(pair.left.ShutdownWrite(), StatusIs(kAborted));
-  EXPECT_THAT(pair.left.SetSmallWrites(io::SmallWrites::kAtOnce), StatusIs(kAborted));
+  const std::array<std::span<std::byte>, 1> parts = {buffer};
+  EXPECT_THAT(pair.left.Read(parts), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.WriteCounted(buffer).status, StatusIs(kAborted));
+  EXPECT_THAT(pair.left.SetOptions({}), StatusIs(kAborted));
+  EXPECT_THAT(pair.left.options(), StatusIs(kAborted));
   EXPECT_THAT(pair.left.local_address(), StatusIs(kAborted));
   EXPECT_THAT(pair.left.peer_address(), StatusIs(kAborted));
 }

@@ -238,6 +238,14 @@ const WaitStages& Stages() {
            return stream.WriteAll(bytes);
          });
        }},
+      {"TcpStream::WriteCounted",
+       [](Runtime&) {
+         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
+           const io::Progress progress = stream.WriteCounted(bytes);
+           EXPECT_EQ(progress.bytes, progress.status.ok() ? bytes.size() : 0);
+           return progress.status;
+         });
+       }},
       {"TcpListener::Accept", Accepting},
       {"Resolver::Resolve", Resolving},
       {"Server::Wait", AwaitingAServer},

@@ -9,8 +9,8 @@
 //   Suspends      Connect, Accept, Read, Write and those built on them.
 //   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED. What arrived all the same is returned
 //                 instead: no byte and no connection is lost. A WriteAll or ReadExact that was
-//                 ended has moved an unknown part. On platform and foreign threads only a deadline
-//                 ends a call that blocks.
+//                 ended has moved an unknown part; WriteCounted tells how much. On platform and
+//                 foreign threads only a deadline ends a call that blocks.
 //   Errors        ABORTED: this side has closed it. UNAVAILABLE: the peer reset, has gone, does not
 //                 answer or refuses. FAILED_PRECONDITION: a second reader or writer. OUT_OF_RANGE:
 //                 ReadExact met the end. INVALID_ARGUMENT: the text is no address. Everything else
@@ -32,9 +32,10 @@
 #ifndef BOBBIN_IO_TCP_H_
 #define BOBBIN_IO_TCP_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -42,24 +43,44 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/io/address.h>
+#include <bobbin/io/internal/handles.h>
+#include <bobbin/io/progress.h>
 
 namespace bobbin::io {
-
-namespace internal {
-class Listener;
-class Socket;
-struct ReleaseListener {
-  void operator()(Listener* listener) const noexcept;
-};
-struct ReleaseSocket {
-  void operator()(Socket* socket) const noexcept;
-};
-}  // namespace internal
 
 // When a small write goes out.
 enum class SmallWrites : uint8_t {
   kAtOnce,    // Without delay.
   kGathered,  // With others, when the peer has acknowledged what went before (Nagle's algorithm).
+};
+
+// What becomes of what was written when a stream is closed. A close waits for nobody: who wants to
+// know that all has arrived shuts the writing down and reads on until the peer has finished, too.
+enum class OnClose : uint8_t {
+  kDeliver,  // The system goes on to send it, and ends properly.
+  kReset,    // It is thrown away, and the peer is told of a reset.
+};
+
+// A peer of which nothing comes is asked now and then whether it is still there.
+struct KeepAlive {
+  std::chrono::seconds idle{60};      // After so long a silence,
+  std::chrono::seconds interval{15};  // and then so often;
+  int questions_max = 4;              // after so many in vain the connection has failed.
+};
+
+struct TcpOptions {
+  SmallWrites small_writes = SmallWrites::kAtOnce;
+  // Nothing: a peer that has vanished is not missed as long as nothing is written.
+  std::optional<KeepAlive> keep_alive = std::nullopt;
+  // How long what was written may stay without an acknowledgement before the connection has failed
+  // (TCP_USER_TIMEOUT). Zero: the system's 15 minutes or so.
+  std::chrono::milliseconds unanswered_max{0};
+  // What the system may hold for either direction. Zero: as much as it finds good, which grows with
+  // the connection's speed; a stream that was given a size keeps it. To be of use for more than
+  // 64 KiB, a size for receiving has to be known before the connection is made.
+  size_t receive_buffer_bytes = 0;
+  size_t send_buffer_bytes = 0;
+  OnClose on_close = OnClose::kDeliver;
 };
 
 class TcpStream {
@@ -68,21 +89,31 @@ class TcpStream {
   TcpStream() = default;
 
   // Connects. The text is `host:port`, numeric (see address.h).
-  static absl::StatusOr<TcpStream> Connect(const SocketAddress& peer);
-  static absl::StatusOr<TcpStream> Connect(std::string_view peer);
-  static absl::StatusOr<TcpStream> Connect(std::string_view host, uint16_t port);
-  // Takes over a connected stream socket, of any family. REQUIRES: nobody else uses the descriptor.
+  static absl::StatusOr<TcpStream> Connect(const SocketAddress& peer,
+                                           const TcpOptions& options = {});
+  static absl::StatusOr<TcpStream> Connect(std::string_view peer, const TcpOptions& options = {});
+  static absl::StatusOr<TcpStream> Connect(std::string_view host, uint16_t port,
+                                           const TcpOptions& options = {});
+  // Takes over a connected stream socket, of any family. One that would wait for the peer when it
+  // is closed will not do so. REQUIRES: nobody else uses the descriptor.
   static TcpStream Adopt(int fd);
 
   // Waits until something comes and returns how much; 0 when the peer has finished. An empty buffer
   // gets 0 at once.
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
+  // The same for several buffers, which are filled one after another; how many is not limited.
+  absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
   // Fills `buffer`.
   absl::Status ReadExact(std::span<std::byte> buffer);
   // Waits until the peer's side takes something and returns how much.
   absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
+  absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
   // Writes all of it.
   absl::Status WriteAll(std::span<const std::byte> bytes);
+  absl::Status WriteAll(std::span<const std::span<const std::byte>> parts);
+  // The same, and tells how much was written also if that was not all.
+  Progress WriteCounted(std::span<const std::byte> bytes);
+  Progress WriteCounted(std::span<const std::span<const std::byte>> parts);
 
   // Tells the peer that nothing more will be written. Reading goes on.
   absl::Status ShutdownWrite();
@@ -92,8 +123,10 @@ class TcpStream {
   // waits.
   void Close();
 
-  // Connect and Accept begin with kAtOnce.
-  absl::Status SetSmallWrites(SmallWrites small_writes);
+  // Sets all of them, at any time. To change one: take options(), and set them with the one
+  // changed.
+  absl::Status SetOptions(const TcpOptions& options);
+  absl::StatusOr<TcpOptions> options() const;
 
   absl::StatusOr<SocketAddress> local_address() const;
   absl::StatusOr<SocketAddress> peer_address() const;
@@ -105,7 +138,7 @@ class TcpStream {
   explicit TcpStream(internal::Socket* socket) : socket_(socket) {}
   internal::Socket& socket() const;
 
-  std::unique_ptr<internal::Socket, internal::ReleaseSocket> socket_;
+  internal::SocketHandle socket_;
 };
 
 struct TcpListenerOptions {
@@ -114,6 +147,8 @@ struct TcpListenerOptions {
   int backlog = 4096;
   // Lets several listeners bind the address; the kernel deals connections out by a hash.
   bool reuse_port = false;
+  // What accepted streams begin with.
+  TcpOptions streams = {};
 };
 
 class TcpListener {
@@ -145,7 +180,7 @@ class TcpListener {
   explicit TcpListener(internal::Listener* listener) : listener_(listener) {}
   internal::Listener& listener() const;
 
-  std::unique_ptr<internal::Listener, internal::ReleaseListener> listener_;
+  internal::ListenerHandle listener_;
 };
 
 }  // namespace bobbin::io
