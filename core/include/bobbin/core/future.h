@@ -21,8 +21,8 @@
 //   Lifetime      Both ends may go at any time. A promise that goes without a result breaks its
 //                 future's hope (ABORTED); a future that goes without a result sets abandoned(). A
 //                 result that nobody takes is destroyed with the second of the two.
-//   Cost          A pair: one allocation. Set and Get: a read-modify-write each; a wait adds a
-//   park.
+//   Cost          A pair: one allocation. Set and Get: a read-modify-write each; a wait adds
+//                 a park.
 //
 // The move constructor of T must be noexcept and must not wait; it may run while a spin lock is
 // held. For a reference use std::reference_wrapper.
