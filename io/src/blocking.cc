@@ -4,13 +4,16 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <ctime>
 
 #include <bobbin/core/clock.h>
 
 #include "io/src/connect.h"
+#include "io/src/op_call.h"
 
 namespace bobbin::io::internal {
 
@@ -34,9 +37,18 @@ Result Repeat(Thread& self, int fd, short events, Call call) {
   }
 }
 
+// Waits, and makes a call that does not. Others may have been quicker: then it waits again.
+template <typename Call>
+Result AwaitAndCall(Thread& self, int fd, short events, Call call, int bell = kNoBell) {
+  while (true) {
+    if (const Result stop = BlockingAwait(self, fd, events, bell); stop != 0) return stop;
+    if (const Result result = call(); !IsWorthRepeating(result)) return result;
+  }
+}
+
 }  // namespace
 
-Result BlockingAwait(Thread& self, int fd, short events) {
+Result BlockingAwait(Thread& self, int fd, short events, int bell) {
   while (true) {
     if (self.ShouldStop()) return WhyStopped(self);
     timespec left{};
@@ -51,10 +63,14 @@ Result BlockingAwait(Thread& self, int fd, short events) {
       left = {.tv_sec = nanoseconds / kNanosecondsPerSecond,
               .tv_nsec = nanoseconds % kNanosecondsPerSecond};
     }
-    pollfd entry{.fd = fd, .events = events, .revents = 0};
+    // A negative number is passed over.
+    std::array<pollfd, 2> entries = {pollfd{.fd = fd, .events = events, .revents = 0},
+                                     pollfd{.fd = bell, .events = POLLIN, .revents = 0}};
     // A signal, or no memory: as if nothing had happened.
-    if (::ppoll(&entry, 1, governing == nullptr ? nullptr : &left, nullptr) > 0) {
-      return (entry.revents & POLLNVAL) != 0 ? -EBADF : 0;
+    if (::ppoll(entries.data(), entries.size(), governing == nullptr ? nullptr : &left, nullptr) >
+        0) {
+      if (entries[1].revents != 0) return -ECANCELED;
+      return (entries[0].revents & POLLNVAL) != 0 ? -EBADF : 0;
     }
   }
 }
@@ -78,14 +94,25 @@ Result BlockingSendMessage(Thread& self, int fd, const msghdr& message) {
                 [&](int flags) { return ::sendmsg(fd, &message, flags | MSG_NOSIGNAL); });
 }
 
-Result BlockingAccept(Thread& self, int fd) {
-  while (true) {
-    if (const Result stop = BlockingAwait(self, fd, POLLIN); stop != 0) return stop;
-    const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
-    const Result result = accepted < 0 ? -errno : accepted;
-    // Another process may have been quicker.
-    if (!IsWorthRepeating(result)) return result;
-  }
+Result BlockingRead(Thread& self, int fd, void* data, size_t bytes) {
+  return AwaitAndCall(self, fd, POLLIN, [&]() -> Result {
+    const ssize_t got = ::read(fd, data, bytes);
+    return got < 0 ? -errno : got;
+  });
+}
+
+Result BlockingWrite(Thread& self, int fd, const void* data, size_t bytes) {
+  return AwaitAndCall(self, fd, POLLOUT, [&] { return WriteWithoutSignal(fd, data, bytes); });
+}
+
+Result BlockingAccept(Thread& self, int fd, int bell) {
+  return AwaitAndCall(
+      self, fd, POLLIN,
+      [&]() -> Result {
+        const int accepted = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
+        return accepted < 0 ? -errno : accepted;
+      },
+      bell);
 }
 
 Result BlockingConnect(Thread& self, int fd, const SocketAddress& address) {

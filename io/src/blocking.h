@@ -24,16 +24,22 @@
 
 namespace bobbin::io::internal {
 
-// Waits until `fd` has one of poll(2)'s `events` or an error: 0 if it has.
-Result BlockingAwait(bobbin::internal::Thread& self, int fd, short events);
+inline constexpr int kNoBell = -1;
+
+// Waits until `fd` has one of poll(2)'s `events` or an error: 0 if it has. -ECANCELED if `bell`, an
+// eventfd, was rung.
+Result BlockingAwait(bobbin::internal::Thread& self, int fd, short events, int bell = kNoBell);
 
 Result BlockingReceive(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
 Result BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
 // The same for what msghdr says.
 Result BlockingReceiveMessage(bobbin::internal::Thread& self, int fd, msghdr& message);
 Result BlockingSendMessage(bobbin::internal::Thread& self, int fd, const msghdr& message);
+// For pipes. REQUIRES: read(2) and write(2) do not wait on `fd`.
+Result BlockingRead(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
+Result BlockingWrite(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);
 // REQUIRES: accept(2) does not wait on `fd`.
-Result BlockingAccept(bobbin::internal::Thread& self, int fd);
+Result BlockingAccept(bobbin::internal::Thread& self, int fd, int bell);
 // 0 when connected. After anything else the socket is in no useful state.
 Result BlockingConnect(bobbin::internal::Thread& self, int fd, const SocketAddress& address);
 

@@ -40,11 +40,13 @@ uint32_t InterestOf(OpCode code) noexcept {
   switch (code) {
     case OpCode::kReceive:
     case OpCode::kReceiveMessage:
+    case OpCode::kRead:
     case OpCode::kAccept:
     case OpCode::kAwaitReadable:
       return kReading;
     case OpCode::kSend:
     case OpCode::kSendMessage:
+    case OpCode::kWrite:
     case OpCode::kConnect:
     case OpCode::kAwaitWritable:
       return kWriting;
@@ -222,6 +224,7 @@ void EpollPoller::LeaveWatch(Op& op) noexcept {
 
 void EpollPoller::Poll() noexcept {
   CheckOwner();
+  TakePosted();
   TryDeferred();
   if (waiting_ == 0) return;
   TakeEvents(::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), 0));
@@ -229,8 +232,10 @@ void EpollPoller::Poll() noexcept {
 
 void EpollPoller::PollUntil(Deadline until) noexcept {
   CheckOwner();
+  TakePosted();
   if (!deferred_.empty()) return Poll();
   TakeEvents(Sleep(until));
+  TakePosted();
 }
 
 int EpollPoller::Sleep(Deadline until) noexcept {
@@ -331,6 +336,7 @@ void EpollPoller::CancelAll() noexcept {
 }
 
 void EpollPoller::Stop() noexcept {
+  TakePosted();
   BOBBIN_CHECK(in_flight_ == 0, "a carrier ends while its poller has operations");
 }
 

@@ -26,6 +26,23 @@ void IoPoller::CancelOp(Op& op) noexcept {
   EndOp(op);
 }
 
+void IoPoller::PostCancel(AcceptOp& op) noexcept {
+  AcceptOp* first = posted_.load();
+  do {
+    op.next_posted_ = first;
+  } while (!posted_.compare_exchange_weak(first, &op));
+  Wake();
+}
+
+void IoPoller::CancelPosted() noexcept {
+  AcceptOp* next = nullptr;
+  for (AcceptOp* op = posted_.exchange(nullptr); op != nullptr; op = next) {
+    next = op->next_posted_;
+    if (op->stage_ != Op::Stage::kIdle) CancelOp(*op);
+    op->OnPostedCancel();
+  }
+}
+
 IoPoller& CurrentIoPoller() noexcept {
   Poller* const poller = bobbin::internal::CurrentPoller();
   BOBBIN_CHECK(poller != nullptr && DoesIo(*poller),

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/sched/poller.h>
 
@@ -31,6 +32,9 @@ class IoPoller : public Poller {
   // Asks for an end of `op`, which still completes. REQUIRES: it was started here and has not had
   // its last completion.
   void CancelOp(Op& op) noexcept;
+  // Has the poller's carrier do that, if `op` has not ended by then; OnPostedCancel follows in any
+  // case. Called from: any thread that knows `op` cannot end before this returns, once.
+  void PostCancel(AcceptOp& op) noexcept;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 
@@ -39,11 +43,21 @@ class IoPoller : public Poller {
   uint64_t accept_pauses() const noexcept { return accept_pauses_.value(); }
 
  protected:
+  // Does what was posted; in each poll and each sleep, behind what may have slept, and at the end.
+  // Wake is heard by a sleep that begins later, too, so nothing that was posted waits.
+  void TakePosted() noexcept {
+    // relaxed: who has posted wakes the poller behind it.
+    if (__builtin_expect(posted_.load(std::memory_order_relaxed) != nullptr, 0)) CancelPosted();
+  }
   // The same, the first time that it is asked for.
   virtual void EndOp(Op& op) noexcept = 0;
 
  private:
+  void CancelPosted() noexcept;
+
   bobbin::internal::Counter accept_pauses_;
+  // A stack: pushed to by any thread, emptied by the carrier.
+  bobbin::internal::Atomic<AcceptOp*> posted_{nullptr};
 };
 
 // The poller of the calling virtual thread's carrier. Aborts, and says what to do, if that cannot

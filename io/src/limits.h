@@ -43,6 +43,11 @@ inline constexpr size_t kAcceptedResume = 64;
 // How long an acceptor lets pass after the process ran out of descriptors or memory. Not tuned.
 inline constexpr std::chrono::milliseconds kAcceptPause{10};
 
+// How long a connect to a full queue of the machine's own waits before it asks again: first, and in
+// the long run. Not tuned.
+inline constexpr std::chrono::milliseconds kConnectPauseMin{1};
+inline constexpr std::chrono::milliseconds kConnectPauseMax{16};
+
 // How much of a file one system call reads or writes: a thread that is to stop waits for so much at
 // most. A disk takes a few milliseconds. Not tuned.
 inline constexpr size_t kFilePieceBytes = size_t{1} << 20;

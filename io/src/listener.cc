@@ -2,6 +2,7 @@
 
 #include "io/src/listener.h"
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -108,7 +109,7 @@ Result Listener::Attempt(Thread& self) {
     }
     if (fd < 0 && !asks_itself) waiters_.PushBack(waiter);
   }
-  if (starts_op) CurrentIoPoller().StartAccept(*this);
+  if (starts_op) StartOp(CurrentIoPoller());
   if (fd >= 0) return fd;
   if (asks_itself) return AskBlocking(self);
 
@@ -121,7 +122,16 @@ Result Listener::Attempt(Thread& self) {
 
 Result Listener::AskBlocking(Thread& self) {
   SetMode(Mode::kReturns);
-  const Result result = BlockingAccept(self, fd());
+  int bell = kNoBell;
+  Result result = 0;
+  if (shutdown_ == Shutdown::kIsNotNoticed) {
+    SpinLockHolder hold(lock_);
+    if (!bell_.is_open()) bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
+    bell = bell_.get();
+    if (!bell_.is_open()) result = -EMFILE;
+    if (is_closing_) result = -ECANCELED;
+  }
+  if (result == 0) result = BlockingAccept(self, fd(), bell);
   SpinLockHolder hold(lock_);
   acceptor_ = Acceptor::kNobody;
   if (result < 0 && is_closing_) return kClosed;
@@ -157,6 +167,7 @@ void Listener::OnAccept(int32_t result, bool is_last) noexcept {
     SpinLockHolder hold(lock_);
     if (result >= 0) stranger = Deliver(result, woken);
     if (is_last) {
+      op_poller_ = nullptr;
       must_start = NextAcceptor(result, !here.is_stopping(), woken);
     } else if (acceptor_ == Acceptor::kPoller && queued_.size() >= kAcceptedMax) {
       acceptor_ = Acceptor::kStopping;
@@ -167,7 +178,7 @@ void Listener::OnAccept(int32_t result, bool is_last) noexcept {
   if (stranger >= 0) ::close(stranger);
   if (must_stop) here.CancelOp(*this);
   if (must_start) {
-    here.StartAccept(*this);
+    StartOp(here);
   } else if (is_last) {
     Drop(1, false);
   }
@@ -247,13 +258,40 @@ void Listener::Close() noexcept {
     ++users_;
     TellAll(kClosed, woken);
     unwanted.swap(queued_);
+    if (shutdown_ == Shutdown::kIsNotNoticed) EndAccepts();
   }
+  path_.Remove();
   woken.Dispatch();
   for (const int fd : unwanted) ::close(fd);
   // Ends the poller's operation and accept(2).
   ::shutdown(fd(), SHUT_RDWR);
   Drop(1, false);
 }
+
+void Listener::StartOp(IoPoller& here) noexcept {
+  here.StartAccept(*this);
+  bool is_late = false;
+  {
+    SpinLockHolder hold(lock_);
+    op_poller_ = &here;
+    is_late = is_closing_ && shutdown_ == Shutdown::kIsNotNoticed;
+  }
+  if (is_late) here.CancelOp(*this);
+}
+
+void Listener::EndAccepts() noexcept {
+  if (op_poller_ != nullptr) {
+    // Its last completion needs the lock: until then the poller stays.
+    ++users_;
+    op_poller_->PostCancel(*this);
+  }
+  const uint64_t one = 1;
+  if (bell_.is_open() && ::write(bell_.get(), &one, sizeof(one)) != sizeof(one)) {
+    BOBBIN_CHECK(false, "the bell is gone");
+  }
+}
+
+void Listener::OnPostedCancel() noexcept { Drop(1, false); }
 
 void Listener::Release() noexcept {
   Close();

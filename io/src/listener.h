@@ -38,7 +38,7 @@
 // closed.
 //
 // Users are counted as in socket.h, here under the lock: threads in Accept, the operation, the
-// closer.
+// closer, and a request to end the operation that is on its way to the carrier.
 //
 //   Called from   any thread; OnAccept by the poller's carrier.
 //   Suspends      Accept.
@@ -49,6 +49,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -56,20 +57,23 @@
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/wait_queue.h>
-#include <bobbin/io/address.h>
 
 #include "io/src/file_descriptor.h"
 #include "io/src/op.h"
 #include "io/src/result.h"
+#include "io/src/unix_name.h"
 
 namespace bobbin::io::internal {
 
 class Listener final : public AcceptOp {
  public:
-  Listener(FileDescriptor fd, const SocketAddress& local_address)
-      : AcceptOp(pollable_), pollable_(fd.Release()), local_address_(local_address) {}
+  // What shutdown(2) does to those who wait in accept(2), or for it: of the machine's own sockets
+  // they do not hear of it.
+  enum class Shutdown : uint8_t { kEndsAccepts, kIsNotNoticed };
 
-  const SocketAddress& local_address() const { return local_address_; }
+  // `path` goes when it is closed.
+  Listener(FileDescriptor fd, Shutdown shutdown, BoundPath path)
+      : AcceptOp(pollable_), pollable_(fd.Release()), shutdown_(shutdown), path_(std::move(path)) {}
 
   // How often an acceptor has paused.
   uint64_t pauses() const { return pauses_.load(); }
@@ -89,6 +93,7 @@ class Listener final : public AcceptOp {
   static constexpr Result kClosed = -10'002;
 
   void OnAccept(int32_t result, bool is_last) noexcept override;
+  void OnPostedCancel() noexcept override;
 
   // One round of Accept, and its parts: a result, or one of the above.
   Result Attempt(bobbin::internal::Thread& self);
@@ -105,19 +110,29 @@ class Listener final : public AcceptOp {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellAll(Result what, bobbin::internal::WakeList& woken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
+  // Starts the operation here. REQUIRES: the caller has become its starter under the lock.
+  void StartOp(IoPoller& here) noexcept;
+  // Ends what a shutdown does not end.
+  void EndAccepts() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
   [[nodiscard]] bool Enter();
   void Leave() noexcept;
   // Ends `users` and, with `is_owner`, the ownership; closes and frees if these were the last.
   void Drop(uint32_t users, bool is_owner) noexcept;
 
   const Pollable pollable_;
-  const SocketAddress local_address_;
   // Counted by acceptors, the first of which tells; read by anyone.
   bobbin::internal::Atomic<uint64_t> pauses_{0};
+  const Shutdown shutdown_;
+  BoundPath path_;  // Whoever closes it.
 
   bobbin::internal::SpinLock lock_;
   bobbin::internal::WaitQueue waiters_ ABSL_GUARDED_BY(lock_);
   std::deque<int> queued_ ABSL_GUARDED_BY(lock_);
+  // Who has the operation, from when it was started until its last completion.
+  IoPoller* op_poller_ ABSL_GUARDED_BY(lock_) = nullptr;
+  // Rung for the OS thread that asks, where a shutdown would not end that.
+  FileDescriptor bell_ ABSL_GUARDED_BY(lock_);
   Acceptor acceptor_ ABSL_GUARDED_BY(lock_) = Acceptor::kNobody;
   bool is_closing_ ABSL_GUARDED_BY(lock_) = false;
   bool is_owned_ ABSL_GUARDED_BY(lock_) = true;

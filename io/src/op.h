@@ -65,6 +65,8 @@ enum class OpCode : uint8_t {
   kAwaitWritable,
   kReceiveMessage,
   kSendMessage,
+  kRead,
+  kWrite,
 };
 
 // What a completion is for; the low bits of what the kernel is given.
@@ -183,6 +185,8 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
       {"writable", bobbin::internal::WaitObject::kDescriptor},
       {"receive", bobbin::internal::WaitObject::kDescriptor},
       {"send", bobbin::internal::WaitObject::kDescriptor},
+      {"read", bobbin::internal::WaitObject::kDescriptor},
+      {"write", bobbin::internal::WaitObject::kDescriptor},
   };
 
   // IoPoller::DoOrStart, of the calling virtual thread's carrier.
@@ -207,13 +211,19 @@ class AcceptOp : public Op {
   // the callee's, or a negative error number. With `is_last` the record is idle again, and may be
   // gone when this returns.
   virtual void OnAccept(int32_t result, bool is_last) noexcept = 0;
+  // Called from: the poller, on its OS thread, when it has seen a posted cancel (see io_poller.h).
+  // The record may be gone when this returns.
+  virtual void OnPostedCancel() noexcept = 0;
 
  protected:
   explicit AcceptOp(const Pollable& pollable) : Op(OpCode::kAccept, pollable, nullptr, 0) {}
   ~AcceptOp() = default;
 
  private:
+  friend class IoPoller;
+
   Mode mode_ = Mode::kWaits;  // As the system makes a socket.
+  AcceptOp* next_posted_ = nullptr;
 };
 
 }  // namespace bobbin::io::internal

@@ -23,11 +23,19 @@ int32_t MakeCall(const Op& op) noexcept;
 
 // Whether `op` brings bytes, or takes them away.
 constexpr bool IsReceive(OpCode code) noexcept {
-  return code == OpCode::kReceive || code == OpCode::kReceiveMessage;
+  return code == OpCode::kReceive || code == OpCode::kReceiveMessage || code == OpCode::kRead;
 }
 constexpr bool IsSend(OpCode code) noexcept {
   return code == OpCode::kSend || code == OpCode::kSendMessage;
 }
+
+// Whether `op` is one of a pipe, whose descriptor says that calls are not to wait.
+constexpr bool IsOfPipe(OpCode code) noexcept {
+  return code == OpCode::kRead || code == OpCode::kWrite;
+}
+
+// write(2) to a pipe that nobody reads any more is an error, and no signal.
+Result WriteWithoutSignal(int fd, const void* data, size_t bytes) noexcept;
 
 // Whether a look at the descriptor shows one of poll(2)'s `events`, or an ending: those, or
 // -EAGAIN.

@@ -85,7 +85,7 @@ void RingPoller::CheckOwner() const noexcept {
 // --- Operations
 
 bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
-  if (IsSend(op.code_) && TakeTurnForCall(op)) {
+  if ((IsSend(op.code_) || IsOfPipe(op.code_)) && TakeTurnForCall(op)) {
     const int32_t result = MakeCall(op);
     if (result != -EAGAIN) {
       op.set_result(result);
@@ -94,7 +94,8 @@ bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
     Start(op, Op::Step::kLook);
     return false;
   }
-  Start(op, op.code_ == OpCode::kAwaitWritable ? Op::Step::kLook : Op::Step::kCall);
+  const bool begins_with_look = op.code_ == OpCode::kAwaitWritable || IsOfPipe(op.code_);
+  Start(op, begins_with_look ? Op::Step::kLook : Op::Step::kCall);
   return false;
 }
 
@@ -128,7 +129,7 @@ bool RingPoller::Prepare(Op& op) noexcept {
   io_uring_sqe* const entry = ring_.NextEntry();
   if (entry == nullptr) return false;
   if (__builtin_expect(op.step_ != Op::Step::kCall, 0)) {
-    io_uring_prep_poll_add(entry, op.fd(), POLLOUT);
+    io_uring_prep_poll_add(entry, op.fd(), op.code_ == OpCode::kRead ? POLLIN : POLLOUT);
     if (op.step_ == Op::Step::kWatch) entry->len = IORING_POLL_ADD_MULTI;
     entry->user_data = op.user_data();
     return true;
@@ -158,6 +159,8 @@ bool RingPoller::Prepare(Op& op) noexcept {
     case OpCode::kAwaitReadable:
       io_uring_prep_poll_add(entry, op.fd(), POLLIN);
       break;
+    case OpCode::kRead:
+    case OpCode::kWrite:
     case OpCode::kAwaitWritable:
       BOBBIN_DCHECK(false, "there is nothing to call");
       break;
@@ -203,6 +206,7 @@ void RingPoller::PrepareDeferred() noexcept {
 void RingPoller::Poll() noexcept {
   CheckOwner();
   calls_ = 0;
+  TakePosted();
   // Once something has completed, what is still deferred can wait: its virtual threads run first,
   // and the enter that submits what they prepare runs deferred work, too.
   for (int round = 0; round < kPollRoundsMax; ++round) {
@@ -216,8 +220,10 @@ void RingPoller::PollUntil(Deadline until) noexcept {
   CheckOwner();
   if (ring_.completions() != 0 || MustNotSleep()) return Poll();
   calls_ = 0;
+  TakePosted();
   ring_.Wait(until);
   TakeCompletions();
+  TakePosted();
 }
 
 uint32_t RingPoller::TakeCompletions() noexcept {
@@ -272,6 +278,10 @@ void RingPoller::AfterStep(Op& op, int32_t result) noexcept {
   if (op.is_cancel_wanted_) return Finish(op, -ECANCELED);
   const bool is_look = op.step_ == Op::Step::kLook;
   if (op.step_ == Op::Step::kCall) return Submit(op, Op::Step::kLook);
+  if (IsOfPipe(op.code_) && result >= 0) {
+    result = MakeCall(op);
+    return result == -EAGAIN ? Submit(op, Op::Step::kLook) : Finish(op, result);
+  }
   if (is_look && result >= 0 && (result & kRoom) == 0) return Submit(op, Op::Step::kWatch);
   // A watch that has seen room was taken back.
   if (result < 0 && (is_look || result != -ECANCELED)) return Finish(op, result);
@@ -348,6 +358,7 @@ void RingPoller::CancelAll() noexcept {
 }
 
 void RingPoller::Stop() noexcept {
+  TakePosted();
   // The kernel must not write to the doorbell's count when the poller is gone.
   while (doorbell_state_ == DoorbellState::kArmed) {
     CancelAll();

@@ -19,6 +19,10 @@
 // multishot poll does it (kWatch): it says RDHUP once, and then only what changes; it is taken back
 // when there is room.
 //
+// Pipes. A poll says when one is ready, and the carrier makes the call itself: not every kernel
+// reads a pipe without a thread of its own, and a write is to be an error, not a signal, when
+// nobody reads any more.
+//
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.
 

@@ -2,6 +2,7 @@
 
 #include "io/src/socket.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -11,9 +12,9 @@
 
 #include <fmt/format.h>
 
+#include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/status.h>
-#include <bobbin/io/internal/handles.h>
 
 namespace bobbin::io::internal {
 
@@ -21,6 +22,23 @@ using bobbin::internal::Current;
 using bobbin::internal::Thread;
 
 void ReleaseSocket::operator()(Socket* socket) const noexcept { socket->Release(); }
+
+SocketHandle Socket::Adopt(int fd) {
+  // Waiting is the kernel's part, also for those who block.
+  const int flags = ::fcntl(fd, F_GETFL);
+  BOBBIN_CHECK(flags >= 0, "Adopt wants an open descriptor");
+  if ((flags & O_NONBLOCK) != 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+  // A close that waits for the peer would hold a carrier up.
+  linger how{};
+  socklen_t bytes = sizeof(how);
+  const bool is_known = ::getsockopt(fd, SOL_SOCKET, SO_LINGER, &how, &bytes) == 0;
+  if (is_known && how.l_onoff != 0 && how.l_linger != 0) {
+    how = {};
+    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof(how));
+  }
+  return SocketHandle(
+      std::make_unique<Socket>(FileDescriptor(fd), ShortRead::kMayHideMore).release());
+}
 
 void Socket::LastOut(int fd, bool is_orphan) noexcept {
   ::close(fd);
@@ -35,7 +53,10 @@ void Socket::Close() noexcept {
     // Pairs with the acquire in is_closing.
   } while (!word_.compare_exchange_weak(word, (word | kClosing) + closer, std::memory_order_acq_rel,
                                         std::memory_order_relaxed));  // relaxed: looked at anew.
-  if ((word & ~kStateMask) != 0) ::shutdown(fd(), SHUT_RDWR);
+  if ((word & ~kStateMask) != 0) {
+    BOBBIN_CHECK(receive_code_ != OpCode::kRead, "an end of a pipe is closed while it is used");
+    ::shutdown(fd(), SHUT_RDWR);
+  }
   Leave(User::kCloser);
 }
 
@@ -136,6 +157,20 @@ absl::Status Socket::WriteAll(std::span<const std::byte> bytes) {
   return absl::OkStatus();
 }
 
+Progress Socket::WriteCounted(std::span<const std::byte> bytes) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kWriter);
+  if (!use.ok()) return {.bytes = 0, .status = use.Refusal("write")};
+  size_t moved = 0;
+  while (moved < bytes.size()) {
+    const Result sent = Send(self, bytes.subspan(moved));
+    if (sent < 0) return {.bytes = moved, .status = AfterSend(sent)};
+    moved += static_cast<size_t>(sent);
+  }
+  return {.bytes = moved, .status = absl::OkStatus()};
+}
+
 Progress Socket::WriteCounted(std::span<const std::span<const std::byte>> parts) {
   Thread& self = Current();
   self.CheckMayWait();
@@ -158,6 +193,16 @@ absl::Status Socket::Shutdown(int how) {
 }
 
 // --- Transfers
+
+Result Socket::ReceiveBlocking(Thread& self, std::span<std::byte> buffer) {
+  if (receive_code_ == OpCode::kRead) return BlockingRead(self, fd(), buffer.data(), buffer.size());
+  return BlockingReceive(self, fd(), buffer.data(), buffer.size());
+}
+
+Result Socket::SendBlocking(Thread& self, std::span<const std::byte> bytes) {
+  if (send_code_ == OpCode::kWrite) return BlockingWrite(self, fd(), bytes.data(), bytes.size());
+  return BlockingSend(self, fd(), bytes.data(), bytes.size());
+}
 
 Result Socket::SendParts(Thread& self, Transfer<const std::byte>& transfer) {
   const std::span<iovec> vectors = transfer.Next(kTransferBytesMax);

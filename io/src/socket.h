@@ -2,6 +2,9 @@
 //
 // Socket: a connected stream socket that may be closed while others use it.
 //
+// Or an end of a pipe, of which nobody can be told that it was closed: that is for those who know
+// that nobody uses it.
+//
 // The word counts who is inside: one reader, one writer, any number of guests (short calls), and
 // the one that closes. It says whether the socket is closing, and whether a handle still owns it.
 //
@@ -40,6 +43,7 @@
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
+#include <bobbin/io/internal/handles.h>
 #include <bobbin/io/progress.h>
 
 #include "io/src/blocking.h"
@@ -56,9 +60,17 @@ class Socket {
  public:
   enum class User : uint32_t { kReader = 1, kWriter = 2, kCloser = 4, kGuest = 32 };
 
-  Socket(FileDescriptor fd, ShortRead short_read) : pollable_(fd.Release(), short_read) {}
+  enum class Kind : uint8_t { kSocket, kPipe };
+
+  Socket(FileDescriptor fd, ShortRead short_read, Kind kind = Kind::kSocket)
+      : receive_code_(kind == Kind::kPipe ? OpCode::kRead : OpCode::kReceive),
+        send_code_(kind == Kind::kPipe ? OpCode::kWrite : OpCode::kSend),
+        pollable_(fd.Release(), short_read) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
+
+  // Takes over a connected stream socket of any family.
+  static SocketHandle Adopt(int fd);
 
   // The owner's last call: closes it, if that has not been done. Memory is freed when all are out.
   void Release() noexcept;
@@ -96,6 +108,7 @@ class Socket {
   absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
   absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
   absl::Status WriteAll(std::span<const std::byte> bytes);
+  Progress WriteCounted(std::span<const std::byte> bytes);
   Progress WriteCounted(std::span<const std::span<const std::byte>> parts);
   // `how` is one of SHUT_RD, SHUT_WR and SHUT_RDWR.
   absl::Status Shutdown(int how);
@@ -104,15 +117,15 @@ class Socket {
 
   Result Receive(bobbin::internal::Thread& self, std::span<std::byte> buffer) {
     if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
-      return BlockingReceive(self, fd(), buffer.data(), buffer.size());
+      return ReceiveBlocking(self, buffer);
     }
-    return Move(self, OpCode::kReceive, buffer.data(), buffer.size());
+    return Move(self, receive_code_, buffer.data(), buffer.size());
   }
   Result Send(bobbin::internal::Thread& self, std::span<const std::byte> bytes) {
     if (__builtin_expect(self.role() != Role::kVirtual, 0)) {
-      return BlockingSend(self, fd(), bytes.data(), bytes.size());
+      return SendBlocking(self, bytes);
     }
-    return Move(self, OpCode::kSend, const_cast<std::byte*>(bytes.data()), bytes.size());
+    return Move(self, send_code_, const_cast<std::byte*>(bytes.data()), bytes.size());
   }
   // What msghdr says; its parts hold `bytes` together.
   Result ReceiveMessage(bobbin::internal::Thread& self, msghdr& message, size_t bytes);
@@ -138,6 +151,8 @@ class Socket {
     }
   }
 
+  Result ReceiveBlocking(bobbin::internal::Thread& self, std::span<std::byte> buffer);
+  Result SendBlocking(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
   // Sends the next of them; one system call's worth.
   Result SendParts(bobbin::internal::Thread& self, Transfer<const std::byte>& transfer);
 
@@ -170,6 +185,8 @@ class Socket {
   // Set by a writer that met a reset, which the system tells only once; read by readers that meet
   // an end.
   bobbin::internal::Atomic<bool> writer_met_reset_{false};
+  const OpCode receive_code_;
+  const OpCode send_code_;
   const Pollable pollable_;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,17 +21,20 @@
 #include "io/src/result.h"
 #include "io/src/socket.h"
 #include "io/src/tcp_options.h"
+#include "io/src/unix_name.h"
 
 namespace bobbin::io {
 
 using bobbin::internal::Current;
 using bobbin::internal::Thread;
-using internal::FileDescriptor;
+using internal::BoundPath;
 using internal::Listener;
+using internal::ListenerHandle;
 using internal::Result;
 using internal::ResultStatus;
 using internal::ShortRead;
 using internal::Socket;
+using internal::SocketHandle;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
 
@@ -47,6 +49,10 @@ absl::StatusOr<SocketAddress> AddressOf(int fd, Call call, std::string_view oper
   const int error = call(fd, address, &bytes) == 0 ? 0 : errno;
   if (error != 0) return ResultStatus(-error, operation);
   return SocketAddress::FromSockaddr(address, bytes);
+}
+
+SocketHandle MakeSocket(FileDescriptor fd) {
+  return SocketHandle(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
 }
 
 // Connects `fd`; 0 if it is connected.
@@ -68,21 +74,7 @@ Socket& TcpStream::socket() const {
   return *socket_;
 }
 
-TcpStream TcpStream::Adopt(int fd) {
-  // Waiting is the kernel's part, also for those who block.
-  const int flags = ::fcntl(fd, F_GETFL);
-  BOBBIN_CHECK(flags >= 0, "TcpStream::Adopt wants an open descriptor");
-  if ((flags & O_NONBLOCK) != 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-  // A close that waits for the peer would hold a carrier up.
-  linger how{};
-  socklen_t bytes = sizeof(how);
-  if (::getsockopt(fd, SOL_SOCKET, SO_LINGER, &how, &bytes) == 0 && how.l_onoff != 0 &&
-      how.l_linger != 0) {
-    how = {};
-    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof(how));
-  }
-  return TcpStream(std::make_unique<Socket>(FileDescriptor(fd), ShortRead::kMayHideMore).release());
-}
+TcpStream TcpStream::Adopt(int fd) { return TcpStream(Socket::Adopt(fd)); }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer, const TcpOptions& options) {
   Thread& self = Current();
@@ -96,7 +88,7 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer, const Tc
   // A socket whose connect was given up is of no use: it is closed here in any case.
   if (result == 0) result = ConnectSocket(self, fd.get(), peer);
   if (result < 0) return ResultStatus(result, operation());
-  return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
+  return TcpStream(MakeSocket(std::move(fd)));
 }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer, const TcpOptions& options) {
@@ -139,7 +131,7 @@ absl::Status TcpStream::WriteAll(std::span<const std::span<const std::byte>> par
 }
 
 Progress TcpStream::WriteCounted(std::span<const std::byte> bytes) {
-  return socket().WriteCounted(std::span(&bytes, 1));
+  return socket().WriteCounted(bytes);
 }
 
 Progress TcpStream::WriteCounted(std::span<const std::span<const std::byte>> parts) {
@@ -203,7 +195,10 @@ absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
   if (::listen(fd.get(), options.backlog) != 0) return failed(errno);
   BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound,
                           AddressOf(fd.get(), ::getsockname, "local address"));
-  return TcpListener(std::make_unique<Listener>(std::move(fd), bound).release());
+  ListenerHandle listener(
+      std::make_unique<Listener>(std::move(fd), Listener::Shutdown::kEndsAccepts, BoundPath())
+          .release());
+  return TcpListener(std::move(listener), bound);
 }
 
 absl::StatusOr<TcpListener> TcpListener::Bind(std::string_view local,
@@ -214,12 +209,15 @@ absl::StatusOr<TcpListener> TcpListener::Bind(std::string_view local,
 
 absl::StatusOr<TcpStream> TcpListener::Accept() {
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, listener().Accept());
-  return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
+  return TcpStream(MakeSocket(std::move(fd)));
 }
 
 void TcpListener::Close() { listener().Close(); }
 
-const SocketAddress& TcpListener::local_address() const { return listener().local_address(); }
+const SocketAddress& TcpListener::local_address() const {
+  listener();
+  return local_address_;
+}
 
 uint64_t TcpListener::accept_pauses() const { return listener().pauses(); }
 

@@ -6,22 +6,28 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 
 #include <bobbin/core/cancel.h>
+#include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
+#include <bobbin/io/pipe.h>
 #include <bobbin/io/readiness.h>
 #include <bobbin/io/resolver.h>
 #include <bobbin/io/server.h>
 #include <bobbin/io/tcp.h>
+#include <bobbin/io/unix.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
 
@@ -33,6 +39,7 @@ namespace bobbin::test {
 namespace {
 
 // A stream and the other end of it, which the test holds by its descriptor.
+template <typename Stream>
 class Line {
  public:
   Line() {
@@ -40,7 +47,7 @@ class Line {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     own_ = fds[0];
     peer_ = fds[1];
-    stream = io::TcpStream::Adopt(own_);
+    stream = Stream::Adopt(own_);
   }
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
@@ -65,15 +72,22 @@ class Line {
 
   int fd() const { return own_; }
 
-  io::TcpStream stream;
+  Stream stream;
 
  private:
   int own_;
   int peer_;
 };
+using TcpLine = Line<io::TcpStream>;
 
-WaitStage Reading(size_t count, absl::Status (*wait)(io::TcpStream&, std::span<std::byte>)) {
-  auto line = std::make_shared<Line>();
+template <typename Stream>
+using Reads = absl::Status (*)(Stream&, std::span<std::byte>);
+template <typename Stream>
+using Writes = absl::Status (*)(Stream&, std::span<const std::byte>);
+
+template <typename Stream>
+WaitStage Reading(size_t count, Reads<Stream> wait) {
+  auto line = std::make_shared<Line<Stream>>();
   return {.wait =
               [line, count, wait] {
                 std::array<std::byte, 16> buffer;
@@ -83,8 +97,9 @@ WaitStage Reading(size_t count, absl::Status (*wait)(io::TcpStream&, std::span<s
           .sight_on_os_threads = Sight::kBlurred};
 }
 
-WaitStage Writing(absl::Status (*wait)(io::TcpStream&, std::span<const std::byte>)) {
-  auto line = std::make_shared<Line>();
+template <typename Stream>
+WaitStage Writing(Writes<Stream> wait) {
+  auto line = std::make_shared<Line<Stream>>();
   line->Fill();
   return {.wait =
               [line, wait] {
@@ -93,6 +108,114 @@ WaitStage Writing(absl::Status (*wait)(io::TcpStream&, std::span<const std::byte
               },
           .satisfy = [line] { line->Drain(); },
           .sight_on_os_threads = Sight::kBlurred};
+}
+
+// The calls that all streams have.
+template <typename Stream>
+absl::Status Read(Stream& stream, std::span<std::byte> buffer) {
+  return stream.Read(buffer).status();
+}
+template <typename Stream>
+absl::Status ReadExact(Stream& stream, std::span<std::byte> buffer) {
+  return stream.ReadExact(buffer);
+}
+template <typename Stream>
+absl::Status Write(Stream& stream, std::span<const std::byte> bytes) {
+  return stream.Write(bytes).status();
+}
+template <typename Stream>
+absl::Status WriteAll(Stream& stream, std::span<const std::byte> bytes) {
+  return stream.WriteAll(bytes);
+}
+template <typename Stream>
+absl::Status WriteCounted(Stream& stream, std::span<const std::byte> bytes) {
+  const io::Progress progress = stream.WriteCounted(bytes);
+  EXPECT_EQ(progress.bytes, progress.status.ok() ? bytes.size() : 0);
+  return progress.status;
+}
+
+using Stage = std::function<WaitStage(Runtime&)>;
+
+template <typename Stream>
+Stage ReadStage(Reads<Stream> wait, size_t count = 1) {
+  return [=](Runtime&) { return Reading<Stream>(count, wait); };
+}
+template <typename Stream>
+Stage WriteStage(Writes<Stream> wait) {
+  return [=](Runtime&) { return Writing<Stream>(wait); };
+}
+
+// The same for the ends of a pipe.
+Stage PipeReadStage(Reads<io::PipeReader> wait, size_t count = 1) {
+  return [=](Runtime&) -> WaitStage {
+    auto pipe = std::make_shared<io::Pipe>(io::MakePipe().value());
+    return {.wait =
+                [=] {
+                  std::array<std::byte, 16> buffer;
+                  return wait(pipe->reader, std::span(buffer).first(count));
+                },
+            .satisfy =
+                [=] {
+                  const std::array<std::byte, 16> bytes{};
+                  EXPECT_OK(pipe->writer.WriteAll(std::span(bytes).first(count)));
+                },
+            .sight_on_os_threads = Sight::kBlurred};
+  };
+}
+
+Stage PipeWriteStage(Writes<io::PipeWriter> wait) {
+  struct Full {
+    Full() {
+      const std::vector<std::byte> much(size_t{1} << 20);
+      DeadlineScope scope(std::chrono::milliseconds(10));
+      bytes = pipe.writer.WriteCounted(much).bytes;
+    }
+    io::Pipe pipe = io::MakePipe().value();
+    size_t bytes = 0;
+  };
+  return [=](Runtime&) -> WaitStage {
+    auto full = std::make_shared<Full>();
+    return {.wait =
+                [=] {
+                  const std::array<std::byte, 1> bytes{};
+                  return wait(full->pipe.writer, bytes);
+                },
+            .satisfy =
+                [=] {
+                  std::vector<std::byte> buffer(full->bytes);
+                  EXPECT_OK(full->pipe.reader.ReadExact(buffer));
+                },
+            .sight_on_os_threads = Sight::kBlurred};
+  };
+}
+
+WaitStage AcceptingUnix(Runtime&) {
+  static std::atomic<int> number{0};
+  struct Open {
+    std::string name =
+        "@bobbin-waits-" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+    io::UnixListener listener = io::UnixListener::Bind(name).value();
+    io::UnixStream client;
+  };
+  auto all = std::make_shared<Open>();
+  return {.wait = [all] { return all->listener.Accept().status(); },
+          .satisfy = [all] { all->client = io::UnixStream::Connect(all->name).value(); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
+// A listener whose queue is full.
+WaitStage ConnectingUnix(Runtime&) {
+  static std::atomic<int> number{0};
+  struct Full {
+    std::string name =
+        "@bobbin-connects-" + std::to_string(::getpid()) + "-" + std::to_string(++number);
+    io::UnixListener listener = io::UnixListener::Bind(name, {.backlog = 0}).value();
+    io::UnixStream first = io::UnixStream::Connect(name).value();
+    io::UnixStream accepted;
+  };
+  auto all = std::make_shared<Full>();
+  return {.wait = [all] { return io::UnixStream::Connect(all->name).status(); },
+          .satisfy = [all] { all->accepted = all->listener.Accept().value(); }};
 }
 
 WaitStage Accepting(Runtime&) {
@@ -124,7 +247,7 @@ WaitStage Connecting(Runtime&) {
 }
 
 WaitStage AwaitingReadable(Runtime&) {
-  auto line = std::make_shared<Line>();
+  auto line = std::make_shared<TcpLine>();
   return {.wait =
               [line] {
                 const absl::Status status = io::WaitReadable(line->fd());
@@ -138,7 +261,7 @@ WaitStage AwaitingReadable(Runtime&) {
 }
 
 WaitStage AwaitingWritable(Runtime&) {
-  auto line = std::make_shared<Line>();
+  auto line = std::make_shared<TcpLine>();
   line->Fill();
   return {.wait = [line] { return io::WaitWritable(line->fd()); },
           .satisfy = [line] { line->Drain(); },
@@ -214,42 +337,35 @@ WaitStage DestroyingAServer(Runtime& runtime) {
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
-      {"TcpStream::Read",
-       [](Runtime&) {
-         return Reading(1, [](io::TcpStream& stream, std::span<std::byte> buffer) {
-           return stream.Read(buffer).status();
-         });
-       }},
-      {"TcpStream::ReadExact",
-       [](Runtime&) {
-         return Reading(2, [](io::TcpStream& stream, std::span<std::byte> buffer) {
-           return stream.ReadExact(buffer);
-         });
-       }},
-      {"TcpStream::Write",
-       [](Runtime&) {
-         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
-           return stream.Write(bytes).status();
-         });
-       }},
-      {"TcpStream::WriteAll",
-       [](Runtime&) {
-         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
-           return stream.WriteAll(bytes);
-         });
-       }},
-      {"TcpStream::WriteCounted",
-       [](Runtime&) {
-         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
-           const io::Progress progress = stream.WriteCounted(bytes);
-           EXPECT_EQ(progress.bytes, progress.status.ok() ? bytes.size() : 0);
-           return progress.status;
-         });
-       }},
+      {"TcpStream::Read", ReadStage<io::TcpStream>(Read)},
+      {"TcpStream::ReadExact", ReadStage<io::TcpStream>(ReadExact, 2)},
+      {"TcpStream::Write", WriteStage<io::TcpStream>(Write)},
+      {"TcpStream::WriteAll", WriteStage<io::TcpStream>(WriteAll)},
+      {"TcpStream::WriteCounted", WriteStage<io::TcpStream>(WriteCounted)},
       {"TcpListener::Accept", Accepting},
       {"Resolver::Resolve", Resolving},
       {"Server::Wait", AwaitingAServer},
       {"Server::~Server", DestroyingAServer},
+      {"UnixStream::Connect", ConnectingUnix},
+      {"UnixStream::Read", ReadStage<io::UnixStream>(Read)},
+      {"UnixStream::ReadExact", ReadStage<io::UnixStream>(ReadExact, 2)},
+      {"UnixStream::Write", WriteStage<io::UnixStream>(Write)},
+      {"UnixStream::WriteAll", WriteStage<io::UnixStream>(WriteAll)},
+      {"UnixStream::WriteCounted", WriteStage<io::UnixStream>(WriteCounted)},
+      {"UnixStream::ReadWithDescriptors",
+       ReadStage<io::UnixStream>([](io::UnixStream& stream, std::span<std::byte> buffer) {
+         return stream.ReadWithDescriptors(buffer).status();
+       })},
+      {"UnixStream::WriteAllWithDescriptors",
+       WriteStage<io::UnixStream>([](io::UnixStream& stream, std::span<const std::byte> bytes) {
+         return stream.WriteAllWithDescriptors(bytes, {});
+       })},
+      {"UnixListener::Accept", AcceptingUnix},
+      {"PipeReader::Read", PipeReadStage(Read)},
+      {"PipeReader::ReadExact", PipeReadStage(ReadExact, 2)},
+      {"PipeWriter::Write", PipeWriteStage(Write)},
+      {"PipeWriter::WriteAll", PipeWriteStage(WriteAll)},
+      {"PipeWriter::WriteCounted", PipeWriteStage(WriteCounted)},
       {"WaitReadable", AwaitingReadable},
       {"WaitWritable", AwaitingWritable},
   };

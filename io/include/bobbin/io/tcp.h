@@ -38,6 +38,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -135,7 +136,7 @@ class TcpStream {
 
  private:
   friend class TcpListener;
-  explicit TcpStream(internal::Socket* socket) : socket_(socket) {}
+  explicit TcpStream(internal::SocketHandle socket) : socket_(std::move(socket)) {}
   internal::Socket& socket() const;
 
   internal::SocketHandle socket_;
@@ -177,10 +178,12 @@ class TcpListener {
   explicit operator bool() const { return listener_ != nullptr; }
 
  private:
-  explicit TcpListener(internal::Listener* listener) : listener_(listener) {}
+  TcpListener(internal::ListenerHandle listener, const SocketAddress& local_address)
+      : listener_(std::move(listener)), local_address_(local_address) {}
   internal::Listener& listener() const;
 
   internal::ListenerHandle listener_;
+  SocketAddress local_address_;
 };
 
 }  // namespace bobbin::io
