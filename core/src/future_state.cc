@@ -62,7 +62,10 @@ void FutureStateBase::Attach(Continuation& continuation) noexcept {
 }
 
 void FutureStateBase::Drop() noexcept {
-  if (IsReady()) return Release();
+  if (IsReady()) {
+    DropUnread();
+    return Release();
+  }
   // Along the chain to the one that somebody feeds. A state is released after it was told.
   FutureStateBase* state = this;
   while (state != nullptr) {

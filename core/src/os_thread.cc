@@ -110,16 +110,38 @@ void OsThread::BlockUntilWoken() noexcept {
   const int64_t never = Deadline::Never().nanoseconds();
   int64_t deadline = governing_ == nullptr ? never : governing_->deadline;
   if (state_.phase() == Phase::kWaitingShielded) deadline = never;
-  const uint32_t waiting = deadline == never ? BeginWaitingForGood() : kNone;
+  uint32_t waiting = deadline == never ? BeginWaitingForGood() : kNone;
   // Pairs with the exchange in Wake.
   for (uint32_t woken = kWoken;
        !signal_.compare_exchange_strong(woken, kNone, std::memory_order_acquire); woken = kWoken) {
+    if (__builtin_expect(woken == kPoked, 0)) {
+      if (EndsForCancel()) return;
+      waiting = deadline == never ? BeginWaitingForGood() : kNone;
+      continue;
+    }
     if (FutexWait(signal_, waiting, deadline)) continue;
     governing_->has_expired = true;
     // Nobody owes a wake-up to a thread that ended its own wait.
     if (state_.TryInterrupt(bobbin::internal::Wake::kExpired)) return;
     deadline = never;
   }
+}
+
+bool OsThread::EndsForCancel() noexcept {
+  uint32_t poked = kPoked;
+  static_cast<void>(signal_.compare_exchange_strong(poked, kNone));  // Fails if it was woken since.
+  // An interrupted wait is nobody else's to end; one that was notified meanwhile has a wake coming.
+  return state_.phase() != Phase::kWaitingShielded && IsCancelled() &&
+         state_.TryInterrupt(bobbin::internal::Wake::kCancelled);
+}
+
+void OsThread::Poke() noexcept {
+  uint32_t signal = signal_.load();
+  do {
+    if (signal == kWoken) return;  // Its wait has ended; its next one looks first.
+  } while (!signal_.compare_exchange_weak(signal, kPoked));
+  if (signal == kWaitsForGood) threads_waiting_for_good.fetch_sub(1);
+  FutexWakeOne(signal_);
 }
 
 void OsThread::Wake() noexcept {

@@ -52,7 +52,10 @@ void Thread::Cancel() noexcept {
       CancelState::kRequested) {
     return;
   }
-  if (role_ != Role::kVirtual) return;
+  if (role_ != Role::kVirtual) {
+    if (role_ != Role::kCarrier) static_cast<OsThread*>(this)->Poke();
+    return;
+  }
   // Pairs with the releases in Dispatcher::Begin and Dispatcher::Own.
   Dispatcher* const carrier = dispatcher_.load(std::memory_order_acquire);
   if (carrier == nullptr) return;

@@ -128,6 +128,11 @@ class [[nodiscard]] Future {
     return result;
   }
 
+  // Of a task that was given to an executor: withdraws it, if its body has not begun. True: it
+  // never runs, and the result is CANCELLED. False: it runs, or has run; or the result is a
+  // promise's. Never suspends.
+  bool TryCancel() { return state().TryCancel(); }
+
   // Whether it holds something: not after Get, Then, or a move from it.
   explicit operator bool() const { return state_ != nullptr; }
 

@@ -173,8 +173,11 @@ class FutureStateBase {
   absl::Status Await();
   // Leaves `continuation` to be run, or runs it at once.
   void Attach(Continuation& continuation) noexcept;
-  // The reader goes away without a result: tells the producer and gives the reference up.
+  // The reader goes away without a result, or without having taken it: tells the producer and gives
+  // the reference up.
   void Drop() noexcept;
+  // Withdraws what is to make the result, if that has not begun: true, and the result is CANCELLED.
+  virtual bool TryCancel() noexcept { return false; }
 
   // For waits in several places: leaves `waiter`, whose wait has begun; false if it is ready.
   [[nodiscard]] bool Enrol(Waiter& waiter) noexcept;
@@ -206,9 +209,13 @@ class FutureStateBase {
     abandoned_.Set();
     return nullptr;
   }
+  // The same where the result was there, and has not been taken.
+  virtual void DropUnread() noexcept {}
 
   // Takes the lock for the one who sets the result; false if there is one.
   [[nodiscard]] bool BeginSet() noexcept;
+  // Whether a function waits for the result, which Publish returns. REQUIRES: the lock.
+  bool has_continuation() const noexcept { return continuation_ != nullptr; }
   // Makes the result seen, gives up the lock, unparks the reader. Returns what is to run next.
   Continuation* Publish() noexcept;
   static void RunAll(Continuation* first) noexcept {
@@ -269,6 +276,11 @@ struct FutureAccess {
   static FutureState<T>* StateOf(const Future<T>& future) noexcept {
     return future.state_;
   }
+  // The same, with the reader's reference; the future then holds nothing.
+  template <typename T>
+  static FutureState<T>* Take(Future<T>& future) noexcept {
+    return std::exchange(future.state_, nullptr);
+  }
 };
 
 // The state of a future that is fed by a function of another future's result.
@@ -302,6 +314,14 @@ class ChainedState final : public FutureState<U>, public Continuation {
     Continuation* const next = this->Publish();
     this->Release();  // What the source had.
     return next;
+  }
+
+  bool TryCancel() noexcept override {
+    FutureStateBase* const source = Abandon();
+    if (source == nullptr) return false;
+    const bool is_cancelled = source->TryCancel();
+    source->Release();
+    return is_cancelled;
   }
 
  private:

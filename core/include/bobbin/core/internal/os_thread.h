@@ -53,6 +53,8 @@ class OsThread final : public Thread {
   void BlockUntilWoken() noexcept;
   // Lets a thread whose wait the caller has ended go on.
   void Wake() noexcept;
+  // Has it see that it was cancelled, if it waits. Called from: Cancel.
+  void Poke() noexcept;
 
   // How many OS threads wait without a deadline, and have not been woken. Called from: any thread.
   static uint64_t waiting_for_good() noexcept;
@@ -64,12 +66,19 @@ class OsThread final : public Thread {
   // Counts it, unless it has been woken. Returns what the signal says while it waits.
   uint32_t BeginWaitingForGood() noexcept;
 
-  // What the signal says: nothing, woken, or that the thread waits without a deadline.
+  // A poked thread's own look at whether that ends its wait.
+  bool EndsForCancel() noexcept;
+
+  // What the signal says: nothing, woken, that the thread waits without a deadline, or that it is
+  // to look whether it was cancelled. A poke that comes while it does not wait is seen at its next
+  // wait.
   static constexpr uint32_t kNone = 0;
   static constexpr uint32_t kWoken = 1;
   static constexpr uint32_t kWaitsForGood = 2;
+  static constexpr uint32_t kPoked = 3;
 
-  // Turned to kWoken by the waker, all else by the thread itself; it is the futex word.
+  // Turned to kWoken by the waker, to kPoked by Cancel, all else by the thread itself; it is the
+  // futex word.
   Atomic<uint32_t> signal_{kNone};
   void* runtime_ = nullptr;
   LocalTable* locals_ = nullptr;

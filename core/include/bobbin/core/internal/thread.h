@@ -17,6 +17,8 @@
 // or after it (then Cancel sees the carrier that was set before). A message to a carrier that the
 // thread has left since was sent before the flag was modified there, so it may be dropped.
 //
+// An OS thread is woken by Cancel, looks at the flag, and ends its wait itself.
+//
 // Whom a thread belongs to. A carrier writes itself into `dispatcher_`, and takes itself out again;
 // nobody else overwrites it while the thread lives. So a carrier always knows for certain which
 // threads are its own.
