@@ -9,6 +9,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/platform_pool.h>
 
+#include "sched/src/current_runtime.h"
 #include "sched/src/platform_pool_core.h"
 
 namespace bobbin {
@@ -116,7 +117,8 @@ absl::Status RunAndWait(PlatformPoolCore& pool, const BlockingCall& call) noexce
 }  // namespace internal
 
 PlatformPool::PlatformPool(PlatformPoolOptions options)
-    : core_(std::make_shared<internal::PlatformPoolCore>(std::move(options))) {}
+    : core_(std::make_shared<internal::PlatformPoolCore>(std::move(options),
+                                                         internal::CurrentRuntimeOrNull())) {}
 
 PlatformPool::~PlatformPool() {
   if (core_->is_shut_down()) return;

@@ -19,7 +19,6 @@
 #include <bobbin/core/role.h>
 #include <bobbin/core/status.h>
 
-#include "sched/src/current_runtime.h"
 #include "sched/src/limits.h"
 
 namespace bobbin::internal {
@@ -38,6 +37,7 @@ constexpr size_t kQueueMaxMax = size_t{1} << 40;
 VthreadLocal<const PlatformPoolCore*> own_pool;
 
 PlatformPoolOptions Completed(PlatformPoolOptions options) {
+  if (options.thread_name_prefix.empty()) options.thread_name_prefix = options.name + "-";
   if (options.threads_max == 0) options.threads_max = options.threads;
   BOBBIN_CHECK(options.threads >= 1, "a platform pool has at least one thread");
   BOBBIN_CHECK(options.threads_max >= options.threads, "threads_max is smaller than threads");
@@ -53,13 +53,13 @@ double Seconds(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-PlatformPoolCore::PlatformPoolCore(PlatformPoolOptions options)
+PlatformPoolCore::PlatformPoolCore(PlatformPoolOptions options, Runtime* runtime)
     : options_(Completed(std::move(options))),
-      runtime_(CurrentRuntimeOrNull()),
+      runtime_(runtime),
       places_(options_.threads_max) {
   idle_.reserve(places_.size());
   for (size_t i = 0; i < places_.size(); ++i) {
-    places_[i].name = fmt::format("{}-{}", options_.name, i + 1);
+    places_[i].name = options_.thread_name_prefix + std::to_string(i + 1);
   }
 }
 
@@ -359,21 +359,23 @@ void PlatformPoolCore::NoteIfEnded(WakeList& woken) noexcept {
 
 // --- Shutdown.
 
-absl::Status PlatformPoolCore::Shutdown() {
+absl::Status PlatformPoolCore::Shutdown() { return Shutdown(options_.shutdown_budget); }
+
+absl::Status PlatformPoolCore::Shutdown(std::chrono::nanoseconds budget) {
   BOBBIN_CHECK(!IsOwnThread(), "a platform pool is shut down by one of its own threads");
   const CancelShield shield;
   const MutexLock once(shutdown_mutex_);
   if (shutdown_result_.has_value()) return *shutdown_result_;
-  RefuseAndWakeAll();
+  Close();
   {
-    const DeadlineScope budget(options_.shutdown_budget);
-    shutdown_result_ = AwaitEnd() ? absl::OkStatus() : Abandon();
+    const DeadlineScope scope(budget);
+    shutdown_result_ = AwaitEnd() ? absl::OkStatus() : Abandon(budget);
   }
   JoinEnded();
   return *shutdown_result_;
 }
 
-void PlatformPoolCore::RefuseAndWakeAll() noexcept {
+void PlatformPoolCore::Close() noexcept {
   WakeList woken;
   {
     SpinLockHolder hold(lock_);
@@ -396,7 +398,7 @@ bool PlatformPoolCore::AwaitEnd() noexcept {
   return HasEnded();
 }
 
-absl::Status PlatformPoolCore::Abandon() {
+absl::Status PlatformPoolCore::Abandon(std::chrono::nanoseconds budget) {
   struct Stuck {
     const std::string* name;
     Business business;
@@ -426,7 +428,7 @@ absl::Status PlatformPoolCore::Abandon() {
   }
 
   std::string text = fmt::format("shut down \"{}\": {} still running after {:.3f} s", name(),
-                                 stuck.size(), Seconds(options_.shutdown_budget));
+                                 stuck.size(), Seconds(budget));
   const MonotonicTime now = MonotonicNow();
   for (size_t i = 0; i < std::min(stuck.size(), kNamedInReport); ++i) {
     const Business& business = stuck[i].business;

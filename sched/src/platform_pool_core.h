@@ -47,32 +47,16 @@
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/core/mutex.h>
+#include <bobbin/sched/internal/pool_task.h>
 #include <bobbin/sched/platform_pool.h>
 
 #include "sched/src/os_thread_handle.h"
 
+namespace bobbin {
+class Runtime;
+}  // namespace bobbin
+
 namespace bobbin::internal {
-
-// One task of a pool. Lives with its submitter (RunBlocking) or by itself (Submit).
-class PoolTask : public IntrusiveLink {
- public:
-  // Runs the body: on a platform thread, or on the submitter's.
-  virtual void Run() noexcept = 0;
-  // After Run, when the pool has counted it. The task is not touched after this.
-  virtual void Finish() noexcept = 0;
-  // Instead of Run and Finish: it was dropped.
-  virtual void Discard(absl::Status reason) noexcept = 0;
-  // Who waits for it, or null. Stays good until Finish or Discard.
-  virtual const Thread* caller() const noexcept { return nullptr; }
-
- protected:
-  ~PoolTask() = default;
-
- private:
-  friend class PlatformPoolCore;
-  MonotonicTime offered_at_;
-  uint64_t number_ = 0;  // Unique in its pool, unlike its address.
-};
 
 // What has become of an offered task.
 enum class [[nodiscard]] Offered : uint8_t{
@@ -86,7 +70,8 @@ enum class [[nodiscard]] Offered : uint8_t{
 
 class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
  public:
-  explicit PlatformPoolCore(PlatformPoolOptions options);
+  // Its threads belong to `runtime`, or to nobody's.
+  PlatformPoolCore(PlatformPoolOptions options, Runtime* runtime);
   PlatformPoolCore(const PlatformPoolCore&) = delete;
   PlatformPoolCore& operator=(const PlatformPoolCore&) = delete;
 
@@ -104,9 +89,14 @@ class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
 
   bool is_shut_down() const noexcept;
 
+  // Refuses new tasks, and has its threads end when nothing is queued any more.
+  void Close() noexcept;
+
   // --- Not from threads of the pool.
 
+  // With the budget of the options, or another one.
   absl::Status Shutdown();
+  absl::Status Shutdown(std::chrono::nanoseconds budget);
 
  private:
   using TaskList = IntrusiveList<PoolTask>;
@@ -164,15 +154,14 @@ class PlatformPoolCore : public std::enable_shared_from_this<PlatformPoolCore> {
   void NoteIfEnded(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   // The phases of Shutdown.
-  void RefuseAndWakeAll() noexcept;
   // Whether all threads have ended by the deadline in force.
   bool AwaitEnd() noexcept;
   // Drops what is queued and lets go of the threads that are left; says which.
-  absl::Status Abandon();
+  absl::Status Abandon(std::chrono::nanoseconds budget);
   void JoinEnded() noexcept;
 
   const PlatformPoolOptions options_;
-  void* const runtime_;  // Of the thread that made the pool; what its threads' Spawn uses.
+  void* const runtime_;  // What its threads' Spawn uses.
 
   mutable SpinLock lock_;
   std::vector<PoolThread> places_;

@@ -42,6 +42,7 @@ Runtime::~Runtime() {
 absl::Status Runtime::AwaitIdle() {
   return core_->AwaitIdle() ? absl::OkStatus() : internal::Current().StopStatus();
 }
+Executors& Runtime::executors() { return core_->executors().facade(); }
 absl::Status Runtime::Shutdown() { return core_->Shutdown(); }
 int Runtime::carriers() const { return core_->carrier_count(); }
 std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
@@ -58,7 +59,11 @@ int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
   if (status.ok()) {
     VirtualThread first = (*runtime)->Spawn({.name = "main"}, std::move(main));
     status = first.Join();
-    if (status.ok()) status = (*runtime)->AwaitIdle();
+    // A task may start virtual threads, and those may submit tasks.
+    while (status.ok() && !(*runtime)->core().IsIdle()) {
+      status = (*runtime)->AwaitIdle();
+      if (status.ok()) status = (*runtime)->executors().AwaitIdle();
+    }
     status.Update((*runtime)->Shutdown());
   }
   if (status.ok()) return 0;

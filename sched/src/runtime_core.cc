@@ -50,7 +50,8 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
           {.stack_bytes = options_.stack_bytes, .force_mprotect = options_.forces_mprotect_guards}),
       tasks_(std::max(options_.virtual_threads_max, kTasksMin)),
       live_max_(std::min(LiveMax(options_, stacks_, carrier_count_), tasks_.tasks_max())),
-      monitor_(*this, options_.watchdog, options_.deadlock) {
+      monitor_(*this, options_.watchdog, options_.deadlock),
+      executors_(facade, std::move(options_.executors)) {
   InstallStackOverflowReport();
   if (options_.thread_signal != 0) ThreadSignal::Install(options_.thread_signal);
   SetDumpHook(&DumpForFailedCheck);
@@ -301,14 +302,18 @@ absl::Status RuntimeCore::Shutdown() {
 
   // One budget for all: what the virtual threads leave is for the pool and the carriers.
   const DeadlineScope budget(options_.shutdown_budget);
+  absl::Status result;
+  if (!executors_.is_shut_down()) {
+    result = executors_.Shutdown(options_.shutdown_budget * 4 / 5, nullptr);
+  }
   // Who waits in Spawn must go on to end; what it starts is cancelled like all others.
   if (live_limit_ != nullptr) live_limit_->Release(kLiftedLimit);
   for (const auto& carrier : carriers_) carrier->RequestCancelAll();
-  absl::Status result;
   if (!threads_.empty() && !AwaitIdle()) {
-    result = MakeStatus(absl::StatusCode::kDeadlineExceeded, NameTheLiving());
+    result.Update(MakeStatus(absl::StatusCode::kDeadlineExceeded, NameTheLiving()));
   }
   is_stopped_.store(true);
+  executors_.Join(options_.shutdown_budget / 10);
   {
     const MutexLock pool_lock(pool_mutex_);
     for (const auto& pool : pools_) {

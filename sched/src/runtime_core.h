@@ -50,6 +50,7 @@
 #include <bobbin/sched/runtime.h>
 
 #include "sched/src/carrier.h"
+#include "sched/src/executors_core.h"
 #include "sched/src/idle.h"
 #include "sched/src/monitor.h"
 #include "sched/src/os_thread_handle.h"
@@ -100,12 +101,15 @@ class RuntimeCore {
   // Wakes one sleeping carrier to look for work, unless one is looking already.
   void WakeOneToSearch() noexcept;
   uint64_t Live() const noexcept;
+  // Whether neither a virtual thread nor a task is left.
+  bool IsIdle() { return Live() == 0 && executors_.IsIdle(); }
   // Spawners that wait because so many virtual threads live.
   uint64_t waiting_for_limit() const noexcept { return waiting_for_limit_.load(); }
   size_t live_max() const noexcept { return live_max_; }
   RuntimeStatistics Statistics() noexcept;
   StackUsage MeasureStacks();
   PlatformPool& PoolOf(BlockingLane lane);
+  ExecutorsCore& executors() noexcept { return executors_; }
 
   // --- Carriers.
 
@@ -165,6 +169,8 @@ class RuntimeCore {
   Mutex shutdown_mutex_;
   std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(shutdown_mutex_);
   bool has_abandoned_carriers_ = false;
+
+  ExecutorsCore executors_;
 
   Mutex pool_mutex_;
   std::array<std::unique_ptr<PlatformPool>, kBlockingLanes> pools_ ABSL_GUARDED_BY(pool_mutex_);

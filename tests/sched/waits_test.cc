@@ -16,12 +16,14 @@
 #include <bobbin/core/event.h>
 #include <bobbin/core/future.h>
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/executors.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
+#include "sched/src/runtime_core.h"
 #include "tests/support/bobbin_test.h"
 #include "tests/support/thread_probe.h"
 #include "tests/support/wait_walk.h"
@@ -229,6 +231,25 @@ WaitStage OfAnotherRuntime(Waiters waiters, absl::Status (*wait)(std::unique_ptr
           .is_satisfied = [all] { return all->runtime->Statistics().live() == 0; }};
 }
 
+// A runtime of its own with a task that ends when the event is set, and not before.
+WaitStage OfAnExecutor(absl::Status (*wait)(Executors&)) {
+  struct Busy {
+    Busy() {
+      const absl::StatusOr<Executor*> executor = runtime.executors().Find("stubborn");
+      EXPECT_OK((*executor)->Submit([this] {
+        const CancelShield shield;
+        return go.Wait();
+      }));
+    }
+    Event go;
+    Runtime runtime{{.carriers = 1}};
+  };
+  auto all = std::make_shared<Busy>();
+  return {.wait = [all, wait] { return wait(all->runtime.executors()); },
+          .satisfy = [all] { all->go.Set(); },
+          .is_satisfied = [all] { return all->runtime.core().executors().IsIdle(); }};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"SleepFor",
@@ -252,6 +273,15 @@ const WaitStages& Stages() {
       {"PlatformPool::RunBlocking, running", RunningInAPool},
       {"PlatformPool::Shutdown", ShuttingAPoolDown},
       {"PlatformPool::~PlatformPool", DestroyingAPool},
+      {"Executors::AwaitIdle",
+       [](Runtime&) {
+         return OfAnExecutor([](Executors& executors) { return executors.AwaitIdle(); });
+       }},
+      {"Executors::Shutdown",
+       [](Runtime&) {
+         return OfAnExecutor(
+             [](Executors& executors) { return executors.Shutdown(std::chrono::hours(1)); });
+       }},
       {"Runtime::Spawn",
        [](Runtime&) {
          return OfAnotherRuntime(Waiters::kOsThreads, [](std::unique_ptr<Runtime>& runtime) {

@@ -70,8 +70,10 @@ enum class Rejection : uint8_t {
 };
 
 struct PlatformPoolOptions {
-  // Also the prefix of its threads' names: "<name>-<i>", counted from 1. The system keeps 15 bytes.
   std::string name = "platform";
+  // Of its threads' names, which end with a number counted from 1. Empty: "<name>-". The system
+  // keeps 15 bytes.
+  std::string thread_name_prefix = {};
   // From 1 to PlatformPool::kThreadsMax.
   size_t threads = 4;
   // 0: the same as `threads`.

@@ -38,6 +38,7 @@
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/deadlock.h>
 #include <bobbin/sched/dump.h>
+#include <bobbin/sched/executors.h>
 #include <bobbin/sched/poller.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/statistics.h>
@@ -65,6 +66,8 @@ struct RuntimeOptions {
   WatchdogOptions watchdog = {};
   // What happens when nobody is left who could wake a virtual thread.
   DeadlockOptions deadlock = {};
+  // How its executors are made.
+  ExecutorsOptions executors = {};
   // Ties carrier i to the i-th CPU of the affinity mask.
   bool pins_carriers = false;
   // How an OS thread is asked what it is running, for dumps, and got out of a call to a file that
@@ -114,10 +117,13 @@ class Runtime {
   // Waits until no virtual thread is left, or until a deadline or a request to stop.
   absl::Status AwaitIdle();
 
-  // Cancels every virtual thread, waits for their end within the budget and stops the carriers. OK
-  // when nothing was left; DEADLINE_EXCEEDED, naming who would not end, otherwise: their carriers
-  // are then abandoned, and the process should exit. Called again, it returns the first call's
-  // result.
+  // Its executors, by name.
+  Executors& executors();
+
+  // Shuts the executors down, cancels every virtual thread, waits for their end within the budget
+  // and stops the carriers. OK when nothing was left; DEADLINE_EXCEEDED, naming who would not end,
+  // otherwise: their carriers are then abandoned, and the process should exit. Called again, it
+  // returns the first call's result.
   absl::Status Shutdown();
 
   int carriers() const;

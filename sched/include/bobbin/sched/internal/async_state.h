@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AsyncState: the state of a future that a task feeds, the task, and its body, all in one block.
+//
+//   Called from   SubmitForFuture, SubmitForgotten: the submitter. The rest as in async_task.h.
+//   Suspends      as in async_task.h.
+//   Cost          one allocation.
+
+#ifndef BOBBIN_SCHED_INTERNAL_ASYNC_STATE_H_
+#define BOBBIN_SCHED_INTERNAL_ASYNC_STATE_H_
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <stop_token>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+#include <bobbin/core/future.h>
+#include <bobbin/core/internal/capture_exception.h>
+#include <bobbin/core/internal/future_state.h>
+#include <bobbin/sched/internal/async_task.h>
+
+namespace bobbin::internal {
+
+// --- What a body may be, and what it gives.
+
+// A body that takes a stop token first is given its executor's.
+template <typename F, typename... Arguments>
+concept TakesStopToken = std::is_invocable_v<F&, std::stop_token, Arguments&...>;
+
+template <typename F, typename... Arguments>
+constexpr auto BodyResultOf() {
+  if constexpr (TakesStopToken<F, Arguments...>) {
+    return std::type_identity<std::invoke_result_t<F&, std::stop_token, Arguments&...>>();
+  } else {
+    static_assert(std::is_invocable_v<F&, Arguments&...>,
+                  "Async: the body cannot be called with these arguments");
+    return std::type_identity<std::invoke_result_t<F&, Arguments&...>>();
+  }
+}
+template <typename F, typename... Arguments>
+using BodyResult = typename decltype(BodyResultOf<F, Arguments...>())::type;
+
+template <typename R>
+inline constexpr bool kIsFuture = false;
+template <typename T>
+inline constexpr bool kIsFuture<Future<T>> = true;
+
+// What the future of a body that returns R carries: of a future, what that carries.
+template <typename R>
+struct AsyncValueOf : FutureValueOf<R> {};
+template <typename T>
+struct AsyncValueOf<Future<T>> {
+  using type = T;
+};
+template <typename F, typename... Arguments>
+using AsyncValue = typename AsyncValueOf<BodyResult<F, Arguments...>>::type;
+
+// Whether a value of type D, kept for a body, would refer to something of its caller's.
+template <typename D>
+inline constexpr bool kBorrows = (std::is_pointer_v<D> &&
+                                  !std::is_function_v<std::remove_pointer_t<D>> &&
+                                  !std::is_same_v<D, const char*>) ||
+                                 (std::ranges::view<D> && std::ranges::borrowed_range<D>);
+template <typename T>
+inline constexpr bool kBorrows<std::reference_wrapper<T>> = true;
+template <typename T>
+inline constexpr bool kBorrows<std::initializer_list<T>> = true;
+template <typename S>
+inline constexpr bool kBorrows<absl::FunctionRef<S>> = true;
+
+// --- The state.
+
+// What a future says that was to follow one which holds nothing.
+absl::Status EmptyFuture();
+
+template <typename T, typename F, typename... Arguments>
+class AsyncState final : public FutureState<T>, public AsyncTask {
+ public:
+  using Returned = BodyResult<F, Arguments...>;
+
+  template <typename G, typename... A>
+  AsyncState(ExecutorCore& executor, const TaskOptions& options, G&& body, A&&... arguments)
+      : AsyncTask(executor, options),
+        body_(std::in_place, std::forward<G>(body), std::forward<A>(arguments)...) {}
+
+  void FailUnbegun(absl::Status reason) noexcept override {
+    body_.reset();
+    static_cast<void>(this->TrySet(FutureResult<T>(std::move(reason))));
+  }
+  void FailRunning(absl::Status reason) noexcept override {
+    static_cast<void>(this->TrySet(FutureResult<T>(std::move(reason))));
+  }
+  void AddOwner() noexcept override { this->AddReference(); }
+  void GiveUp() noexcept override { this->Release(); }
+  bool TryCancel() noexcept override { return Withdraw(); }
+  // Nobody will ask for the result. REQUIRES: it has not been submitted.
+  void Forget() noexcept { is_forgotten_ = true; }
+
+ private:
+  // What is kept until the body has been counted: a result, or the future of one.
+  using Kept = std::conditional_t<kIsFuture<Returned>, Future<T>, FutureResult<T>>;
+
+  // Makes the result of another future that of this one.
+  class Relay final : public Continuation {
+   public:
+    Relay(FutureState<T>& source, AsyncState& target) : source_(source), target_(target) {}
+    Continuation* Run() noexcept override {
+      const std::unique_ptr<Relay> self(this);
+      FutureResult<T> result = source_.TakeResult();
+      std::exception_ptr exception = source_.TakeException();
+      source_.Release();
+      Continuation* const next = target_.Settle(std::move(result), std::move(exception));
+      target_.Release();
+      return next;
+    }
+
+   private:
+    FutureState<T>& source_;
+    AsyncState& target_;
+  };
+
+  bool Execute() noexcept override {
+    kept_.reset();
+    thrown_ = CaptureException([this] {
+      if constexpr (kIsFuture<Returned>) {
+        kept_.emplace(Call());
+      } else {
+        kept_.emplace(CallForResult([this]() -> Returned { return Call(); }));
+      }
+    });
+    if (thrown_ != nullptr) return false;
+    if constexpr (kIsFuture<Returned>) {
+      return true;
+    } else {
+      return StatusOf(*kept_).ok();
+    }
+  }
+  Returned Call() {
+    return std::apply(
+        [this](F& body, Arguments&... arguments) -> Returned {
+          if constexpr (TakesStopToken<F, Arguments...>) {
+            return std::invoke(body, StopToken(), arguments...);
+          } else {
+            return std::invoke(body, arguments...);
+          }
+        },
+        *body_);
+  }
+  absl::Status LastError() const noexcept override {
+    if constexpr (kIsFuture<Returned>) {
+      return error_;
+    } else {
+      return kept_.has_value() ? StatusOf(*kept_) : error_;
+    }
+  }
+  void KeepError(absl::Status error) noexcept override {
+    kept_.reset();
+    error_ = std::move(error);
+  }
+  void EndBody() noexcept override { body_.reset(); }
+
+  void Deliver() noexcept override {
+    if constexpr (kIsFuture<Returned>) {
+      if (kept_.has_value() && thrown_ == nullptr) {
+        Follow(*std::move(kept_));
+        return;
+      }
+    } else if (kept_.has_value()) {
+      this->RunAll(Settle(*std::move(kept_), nullptr));
+      return;
+    }
+    FutureResult<T> failure{};
+    if (thrown_ == nullptr) failure = std::move(error_);
+    this->RunAll(Settle(std::move(failure), std::move(thrown_)));
+  }
+
+  // The result is to be that of `other`, whenever that comes.
+  void Follow(Future<T> other) noexcept {
+    KeepSink();
+    FutureState<T>* const source = FutureAccess::Take(other);
+    if (source == nullptr) {
+      this->RunAll(Settle(EmptyFuture(), nullptr));
+      return;
+    }
+    this->AddReference();
+    source->Attach(*std::make_unique<Relay>(*source, *this).release());
+  }
+
+  // Makes it the result, unless the task was abandoned. Returns what is to run next.
+  Continuation* Settle(FutureResult<T>&& result, std::exception_ptr exception) noexcept {
+    if (!this->BeginSet()) return nullptr;
+    const bool has_failed = exception != nullptr || !StatusOf(result).ok();
+    const bool is_unheard = has_failed && is_forgotten_ && !this->has_continuation();
+    const absl::Status status = is_unheard ? StatusOf(result) : absl::OkStatus();
+    this->exception_ = exception;
+    MoveResult(std::move(result), this->result_);
+    is_failure_ = has_failed;
+    Continuation* const next = this->Publish();
+    if (__builtin_expect(is_unheard, 0)) ReportUncaught(status, std::move(exception));
+    return next;
+  }
+
+  FutureStateBase* Abandon() noexcept override {
+    this->Lock();
+    const bool is_ready = this->IsReady();
+    if (!is_ready && !this->has_continuation()) is_forgotten_ = true;
+    this->Unlock();
+    if (is_ready) DropUnread();
+    return nullptr;
+  }
+  void DropUnread() noexcept override {
+    if (is_failure_) ReportUncaught(StatusOf(this->result_), this->exception_);
+  }
+
+  std::optional<std::tuple<F, Arguments...>> body_;
+  std::optional<Kept> kept_;
+  std::exception_ptr thrown_;
+  absl::Status error_;
+  bool is_forgotten_ = false;  // Nobody will ask for the result. Guarded by the state's lock.
+  bool is_failure_ = false;    // Written before it is ready: the body's own, and not a drop.
+};
+
+// Given to `executor`; if that refuses it, its future says why.
+absl::Status SubmitTask(ExecutorCore& executor, AsyncTask& task) noexcept;
+
+template <typename F, typename... Arguments>
+auto SubmitForFuture(ExecutorCore& executor, const TaskOptions& options, F&& body,
+                     Arguments&&... arguments) {
+  using T = AsyncValue<std::decay_t<F>, std::decay_t<Arguments>...>;
+  using State = AsyncState<T, std::decay_t<F>, std::decay_t<Arguments>...>;
+  State& state = *std::make_unique<State>(executor, options, std::forward<F>(body),
+                                          std::forward<Arguments>(arguments)...)
+                      .release();
+  Future<T> future(state);
+  static_cast<void>(SubmitTask(executor, state));
+  return future;
+}
+
+template <typename F>
+absl::Status SubmitForgotten(ExecutorCore& executor, const TaskOptions& options, F&& body) {
+  using State = AsyncState<AsyncValue<std::decay_t<F>>, std::decay_t<F>>;
+  State& state = *std::make_unique<State>(executor, options, std::forward<F>(body)).release();
+  state.Forget();
+  absl::Status submitted = SubmitTask(executor, state);
+  state.Release();
+  return submitted;
+}
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_INTERNAL_ASYNC_STATE_H_

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/src/executor_core.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/internal/context_node.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/internal/os_thread.h>
+#include <bobbin/core/internal/task.h>
+#include <bobbin/core/status.h>
+#include <bobbin/sched/spawn.h>
+
+#include "sched/src/unheard_end.h"
+
+namespace bobbin::internal {
+
+namespace {
+
+constexpr WaitKind kDrainWait = {"executor's tasks", WaitObject::kNone};
+constexpr WaitKind kDelayWait = {"next delayed task", WaitObject::kNone};
+
+void Add(std::chrono::nanoseconds time, std::chrono::nanoseconds& total,
+         std::chrono::nanoseconds& max) {
+  total += time;
+  max = std::max(max, time);
+}
+
+}  // namespace
+
+void FailureSink::Report(std::string_view task, const absl::Status& status,
+                         std::exception_ptr exception) const noexcept {
+  reported_.fetch_add(1);
+  const Outcome outcome{.status = status, .exception = exception};
+  std::fprintf(stderr, "bobbin: task \"%.*s\" of executor \"%s\" failed: %s\n",
+               static_cast<int>(task.size()), task.data(), executor_.c_str(),
+               outcome.Describe().c_str());
+  if (handler_ == nullptr || !*handler_) return;
+  (*handler_)(
+      {.task = task, .executor = executor_, .status = status, .exception = std::move(exception)});
+}
+
+ExecutorCore::ExecutorCore(Runtime& runtime, std::string name, ThreadKind kind,
+                           ExecutorOptions options, std::shared_ptr<const FailureSink> sink)
+    : runtime_(runtime),
+      name_(std::move(name)),
+      kind_(kind),
+      options_(std::move(options)),
+      sink_(std::move(sink)) {}
+
+ExecutorCore::~ExecutorCore() = default;
+
+// --- Submitting.
+
+absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
+  if (__builtin_expect(options_.decorator != nullptr, 0)) task.Decorate(*options_.decorator);
+  if (__builtin_expect(task.extras_ != nullptr && task.extras_->delay.count() > 0, 0)) {
+    return SubmitDelayed(task, task.extras_->delay);
+  }
+  return Place(task, Entry::kNew);
+}
+
+bool ExecutorCore::Admit(AsyncTask& task, Entry entry) noexcept {
+  if (entry == Entry::kNew) {
+    ++counts_.submitted;
+    if (is_closed_) {
+      ++counts_.rejected;
+      SetState(task, AsyncTask::State::kEnded);
+      return false;
+    }
+    task.number_of_kind_ = counts_.submitted;
+    live_.PushBack(task);
+    ++live_count_;
+    // relaxed: changes under the lock.
+  } else if (task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kWaiting) {
+    return false;
+  }
+  task.is_timed_ =
+      kind_ == ThreadKind::kPlatform || counts_.submitted % ExecutorStatistics::kTimedEvery == 1;
+  if (task.is_timed_) task.given_at_ = MonotonicNow();
+  return true;
+}
+
+absl::Status ExecutorCore::Refuse(AsyncTask& task, Entry entry) noexcept {
+  absl::Status status;
+  if (entry == Entry::kNew) {
+    status = StatusFor(task, absl::StatusCode::kUnavailable, "the executor is shut down");
+    task.FailUnbegun(status);
+  }
+  task.GiveUp();
+  return status;
+}
+
+void ExecutorCore::DropFromPath(AsyncTask& task, uint64_t ExecutorStatistics::*count,
+                                const absl::Status& reason) noexcept {
+  WakeList woken;
+  bool is_ours;
+  {
+    SpinLockHolder hold(lock_);
+    is_ours = TakeOut(task, counts_.*count, woken);
+  }
+  woken.Dispatch();
+  if (is_ours) task.FailUnbegun(reason);
+  task.GiveUp();
+}
+
+void ExecutorCore::Discarded(AsyncTask& task, const absl::Status& reason) noexcept {
+  DropFromPath(task, &ExecutorStatistics::dropped,
+               StatusFor(task, reason.code(), MessageOf(reason)));
+}
+
+void ExecutorCore::RunByCaller(AsyncTask& task) noexcept {
+  task.is_lent_ = true;
+  task.Run();
+  task.Finish();
+}
+
+bool ExecutorCore::Withdraw(AsyncTask& task) noexcept {
+  WakeList woken;
+  bool is_off_path;
+  {
+    SpinLockHolder hold(lock_);
+    is_off_path = TakeBack(task);
+    if (!TakeOut(task, counts_.dropped, woken)) return false;
+    EndDelaysIfNone(woken);
+  }
+  woken.Dispatch();
+  task.FailUnbegun(StatusFor(task, absl::StatusCode::kCancelled, "it was cancelled"));
+  if (is_off_path) task.GiveUp();
+  return true;
+}
+
+absl::Status ExecutorCore::StatusFor(const AsyncTask& task, absl::StatusCode code,
+                                     std::string_view cause) const {
+  return MakeStatus(code, fmt::format("{}: {}", task.Label(), cause));
+}
+
+// --- With the lock held.
+
+void ExecutorCore::SetState(AsyncTask& task, AsyncTask::State state) noexcept {
+  task.state_.store(state, std::memory_order_relaxed);  // relaxed: read under the lock, or a hint.
+}
+
+bool ExecutorCore::HasBegun(const AsyncTask& task) noexcept {
+  // relaxed: changes under the lock.
+  const AsyncTask::State state = task.state_.load(std::memory_order_relaxed);
+  return state == AsyncTask::State::kRunning || state == AsyncTask::State::kEnded;
+}
+
+void ExecutorCore::Unlink(AsyncTask& task, WakeList& woken) noexcept {
+  live_.Remove(task);
+  --live_count_;
+  SetState(task, AsyncTask::State::kEnded);
+  task.thread_ = nullptr;
+  if (__builtin_expect(discounted_task_ == &task, 0)) {
+    discounted_task_ = nullptr;
+    discounted_ = 0;
+  }
+  if (__builtin_expect(drained_waiters_.empty(), 1) || !IsDrained()) return;
+  while (Waiter* const waiter = drained_waiters_.ClaimFront()) woken.Add(*waiter);
+}
+
+bool ExecutorCore::TakeOut(AsyncTask& task, uint64_t& count, WakeList& woken) noexcept {
+  if (HasBegun(task)) return false;
+  ++count;
+  Unlink(task, woken);
+  return true;
+}
+
+bool ExecutorCore::TakeBack(AsyncTask& task) noexcept {
+  switch (task.state_.load(std::memory_order_relaxed)) {  // relaxed: changes under the lock.
+    case AsyncTask::State::kDelayed:
+      delays_.erase(task.extras_->delay_key);
+      return true;
+    case AsyncTask::State::kWaiting:
+      return TakeFromQueue(task);
+    case AsyncTask::State::kRunning:
+    case AsyncTask::State::kEnded:
+      break;
+  }
+  return false;
+}
+
+// --- A task's thread.
+
+bool ExecutorCore::Begin(AsyncTask& task) noexcept {
+  SpinLockHolder hold(lock_);
+  if (HasBegun(task)) return false;
+  SetState(task, AsyncTask::State::kRunning);
+  task.thread_ = &Current();
+  if (!task.is_timed_) return true;
+  ++counts_.timed;
+  task.begun_at_ = MonotonicNow();
+  Add(task.begun_at_ - task.given_at_, counts_.wait_total, counts_.wait_max);
+  return true;
+}
+
+ExecutorCore::Ended ExecutorCore::End(AsyncTask& task, Ending ending) noexcept {
+  WakeList woken;
+  Ended ended{.is_own = false, .next = nullptr};
+  {
+    SpinLockHolder hold(lock_);
+    // relaxed: changes under the lock.
+    ended.is_own = task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kRunning;
+    if (ended.is_own) {
+      ++(ending == Ending::kCompleted ? counts_.completed : counts_.failed);
+      if (task.is_timed_) {
+        Add(MonotonicNow() - task.begun_at_, counts_.run_total, counts_.run_max);
+      }
+      Unlink(task, woken);
+    }
+    if (!task.is_lent_) ended.next = PassPlace();
+  }
+  woken.Dispatch();
+  return ended;
+}
+
+// --- Delays.
+
+absl::Status ExecutorCore::SubmitDelayed(AsyncTask& task, std::chrono::nanoseconds delay) noexcept {
+  Delays outside;
+  outside.emplace(std::pair(MonotonicTime(), uint64_t{0}), &task);
+  const MonotonicTime due =
+      MonotonicTime(std::chrono::nanoseconds(Deadline::After(delay).nanoseconds()));
+  WakeList woken;
+  bool is_admitted;
+  bool must_start = false;
+  {
+    SpinLockHolder hold(lock_);
+    is_admitted = Admit(task, Entry::kNew);
+    if (is_admitted) must_start = PutDelay(task, outside.extract(outside.begin()), due, woken);
+  }
+  woken.Dispatch();
+  if (!is_admitted) return Refuse(task, Entry::kNew);
+  if (must_start) StartServingDelays();
+  return absl::OkStatus();
+}
+
+bool ExecutorCore::Postpone(AsyncTask& task, std::chrono::nanoseconds delay,
+                            AsyncTask*& next) noexcept {
+  Delays outside;
+  outside.emplace(std::pair(MonotonicTime(), uint64_t{0}), &task);
+  const MonotonicTime due =
+      MonotonicTime(std::chrono::nanoseconds(Deadline::After(delay).nanoseconds()));
+  WakeList woken;
+  bool must_start;
+  {
+    SpinLockHolder hold(lock_);
+    // relaxed: changes under the lock.
+    if (is_closed_ || task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kRunning) {
+      return false;
+    }
+    ++counts_.retried;
+    task.thread_ = nullptr;
+    if (!task.is_lent_) next = PassPlace();
+    task.is_lent_ = false;
+    must_start = PutDelay(task, outside.extract(outside.begin()), due, woken);
+  }
+  woken.Dispatch();
+  if (must_start) StartServingDelays();
+  return true;
+}
+
+bool ExecutorCore::PutDelay(AsyncTask& task, DelayNode&& node, MonotonicTime due,
+                            WakeList& woken) noexcept {
+  SetState(task, AsyncTask::State::kDelayed);
+  node.key() = {due, ++last_delay_};
+  task.extras_->delay_key = node.key();
+  const auto place = delays_.insert(std::move(node)).position;
+  if (!delays_are_served_) {
+    delays_are_served_ = true;
+    return true;
+  }
+  if (place == delays_.begin()) HaveDelaysLookAgain(woken);
+  return false;
+}
+
+void ExecutorCore::HaveDelaysLookAgain(WakeList& woken) noexcept {
+  Waiter* const waiter = std::exchange(delay_waiter_, nullptr);
+  if (waiter != nullptr && waiter->TryNotify()) woken.Add(*waiter);
+}
+
+void ExecutorCore::EndDelaysIfNone(WakeList& woken) noexcept {
+  if (delays_.empty()) HaveDelaysLookAgain(woken);
+}
+
+void ExecutorCore::StartServingDelays() noexcept {
+  const ContextSwap none(nullptr);
+  Task& server = NewTask(runtime_, {.name = name_ + " delays"});
+  server.set_owner(UnheardEnd());
+  server.set_body(Body::Emplace(server.body_storage(), [this] { ServeDelays(); }));
+  Launch(runtime_, server, Placement::kHere);
+}
+
+void ExecutorCore::ServeDelays() noexcept {
+  while (true) {
+    Waiter self(kDelayWait);
+    DelayNode node;
+    MonotonicTime due;
+    {
+      SpinLockHolder hold(lock_);
+      if (delays_.empty()) {
+        delays_are_served_ = false;
+        return;
+      }
+      due = delays_.begin()->first.first;
+      if (due <= MonotonicNow()) {
+        node = delays_.extract(delays_.begin());
+        SetState(*node.mapped(), AsyncTask::State::kWaiting);
+      } else {
+        delay_waiter_ = &self;
+        self.BeginWait(Phase::kWaiting);
+      }
+    }
+    if (!node.empty()) {
+      static_cast<void>(Place(*node.mapped(), Entry::kDue));
+      continue;
+    }
+    {
+      const DeadlineScope until(Deadline::At(due));
+      static_cast<void>(self.Park());
+    }
+    SpinLockHolder hold(lock_);
+    delay_waiter_ = nullptr;
+  }
+}
+
+// --- The end.
+
+void ExecutorCore::Close(const Thread* caller) noexcept {
+  {
+    SpinLockHolder hold(lock_);
+    is_closed_ = true;
+    for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
+      auto& task = static_cast<AsyncTask&>(*live);
+      if (task.thread_ == nullptr || task.thread_ != caller) continue;
+      discounted_task_ = &task;
+      discounted_ = 1;
+    }
+  }
+  Drop(Unbegun::kDelayed, "the executor was shut down before its time had come");
+}
+
+bool ExecutorCore::AwaitDrained() noexcept {
+  Waiter self(kDrainWait);
+  {
+    SpinLockHolder hold(lock_);
+    if (IsDrained()) return true;
+    if (self.thread().ShouldStop()) return false;
+    drained_waiters_.PushBack(self);
+  }
+  if (self.Park() == Wake::kNotified) return true;
+  SpinLockHolder hold(lock_);
+  drained_waiters_.Forget(self);
+  return IsDrained();
+}
+
+void ExecutorCore::Drop(Unbegun which, std::string_view cause) noexcept {
+  WakeList woken;
+  IntrusiveList<LiveTask> dropped;
+  {
+    SpinLockHolder hold(lock_);
+    LiveTask* live = live_.Front();
+    while (live != nullptr) {
+      auto& task = static_cast<AsyncTask&>(*live);
+      live = live_.Next(*live);
+      // relaxed: changes under the lock.
+      const bool is_delayed =
+          task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kDelayed;
+      if (HasBegun(task) || (which == Unbegun::kDelayed && !is_delayed)) continue;
+      // One reference is the caller's, either way.
+      if (!TakeBack(task)) task.AddOwner();
+      static_cast<void>(TakeOut(task, counts_.dropped, woken));
+      dropped.PushBack(task);
+    }
+    EndDelaysIfNone(woken);
+  }
+  woken.Dispatch();
+  while (LiveTask* const live = dropped.PopFront()) {
+    auto& task = static_cast<AsyncTask&>(*live);
+    task.FailUnbegun(StatusFor(task, absl::StatusCode::kUnavailable, cause));
+    task.GiveUp();
+  }
+}
+
+void ExecutorCore::DropUnbegun() noexcept {
+  Drop(Unbegun::kAll, "it was dropped before it could begin: the executor is shut down");
+}
+
+void ExecutorCore::RequestStop() noexcept {
+  CloseThreads();
+  stop_.request_stop();
+  SpinLockHolder hold(lock_);
+  for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
+    const auto& task = static_cast<AsyncTask&>(*live);
+    // It cannot end before it has left the list, for which it needs the lock.
+    if (task.thread_ != nullptr && !task.is_lent_ && &task != discounted_task_) {
+      task.thread_->Cancel();
+    }
+  }
+}
+
+std::vector<std::string> ExecutorCore::Abandon() noexcept {
+  std::vector<std::string> names;
+  WakeList woken;
+  IntrusiveList<LiveTask> abandoned;
+  {
+    SpinLockHolder hold(lock_);
+    LiveTask* live = live_.Front();
+    while (live != nullptr) {
+      auto& task = static_cast<AsyncTask&>(*live);
+      live = live_.Next(*live);
+      if (&task == discounted_task_ || task.thread_ == nullptr) continue;
+      std::string where;
+      if (task.thread_->role() == Role::kVirtual) {
+        where = fmt::format("virtual thread {}", static_cast<const Task&>(*task.thread_).id());
+      } else {
+        where = fmt::format("\"{}\"", static_cast<const OsThread&>(*task.thread_).name());
+      }
+      names.push_back(fmt::format("{} on {}", task.Label(), where));
+      ++counts_.abandoned;
+      task.AddOwner();
+      Unlink(task, woken);
+      abandoned.PushBack(task);
+    }
+  }
+  woken.Dispatch();
+  while (LiveTask* const live = abandoned.PopFront()) {
+    auto& task = static_cast<AsyncTask&>(*live);
+    task.FailRunning(StatusFor(task, absl::StatusCode::kAborted,
+                               "it was still running when its executor was shut down"));
+    task.GiveUp();
+  }
+  return names;
+}
+
+bool ExecutorCore::Join(std::chrono::nanoseconds budget) noexcept {
+  const MonotonicTime end = MonotonicNow() + budget;
+  {
+    SpinLockHolder hold(lock_);
+    discounted_task_ = nullptr;
+    discounted_ = 0;
+  }
+  const DeadlineScope scope(budget);
+  const bool is_drained = AwaitDrained();
+  const bool have_ended = JoinThreads(std::max(end - MonotonicNow(), budget / 4));
+  return is_drained && have_ended;
+}
+
+bool ExecutorCore::IsIdle() noexcept {
+  SpinLockHolder hold(lock_);
+  return live_count_ == 0;
+}
+
+ExecutorStatistics ExecutorCore::Statistics() noexcept {
+  SpinLockHolder hold(lock_);
+  ExecutorStatistics statistics = counts_;
+  statistics.kind = kind_;
+  statistics.queued = queued();
+  statistics.delayed = delays_.size();
+  statistics.active = live_count_ - std::min(live_count_, statistics.queued + statistics.delayed);
+  statistics.uncaught = sink_->reported();
+  return statistics;
+}
+
+}  // namespace bobbin::internal

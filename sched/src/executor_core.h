@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ExecutorCore: what both kinds of executors have in common - the tasks that have not ended, the
+// delays, the counters, the end.
+//
+// Everything that changes is under one spin lock: who begins a task, cancels it, drops it or
+// abandons it changes its state there, so that exactly one of them does, and counts it once.
+//
+// Why the end is not missed. A task leaves the list of those that have not ended under the lock;
+// the one that makes the list as short as is waited for takes the waiters there.
+//
+// The delays are served by one virtual thread, which lives while there are any. Whoever puts a
+// delay in front of the one that it waits for ends its wait.
+//
+//   Called from   any thread, unless said otherwise.
+//   Suspends      AwaitDrained.
+//   Cost          Submit, begin and end of a task: the lock, once each.
+
+#ifndef BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
+#define BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+
+#include <bobbin/core/clock.h>
+#include <bobbin/core/internal/atomic.h>
+#include <bobbin/core/internal/intrusive_list.h>
+#include <bobbin/core/internal/spin_lock.h>
+#include <bobbin/core/internal/wait_queue.h>
+#include <bobbin/sched/executor.h>
+#include <bobbin/sched/executors.h>
+#include <bobbin/sched/internal/async_task.h>
+#include <bobbin/sched/runtime.h>
+
+namespace bobbin::internal {
+
+// Where failures go that nobody has heard of. Shared with those who may report one late.
+class FailureSink {
+ public:
+  using Handler = absl::AnyInvocable<void(const TaskFailure&) const>;
+
+  FailureSink(std::shared_ptr<const Handler> handler, std::string executor)
+      : handler_(std::move(handler)), executor_(std::move(executor)) {}
+  void Report(std::string_view task, const absl::Status& status,
+              std::exception_ptr exception) const noexcept;
+  uint64_t reported() const noexcept { return reported_.load(); }
+
+ private:
+  const std::shared_ptr<const Handler> handler_;
+  const std::string executor_;
+  mutable Atomic<uint64_t> reported_{0};  // Counted by whoever reports.
+};
+
+class ExecutorCore {
+ public:
+  ExecutorCore(Runtime& runtime, std::string name, ThreadKind kind, ExecutorOptions options,
+               std::shared_ptr<const FailureSink> sink);
+  ExecutorCore(const ExecutorCore&) = delete;
+  ExecutorCore& operator=(const ExecutorCore&) = delete;
+  virtual ~ExecutorCore();
+
+  const std::string& name() const noexcept { return name_; }
+  ThreadKind kind() const noexcept { return kind_; }
+  const ExecutorOptions& options() const noexcept { return options_; }
+  const std::shared_ptr<const FailureSink>& sink() const noexcept { return sink_; }
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  // Takes over one reference to the task. When it returns an error, the task's future has it, too.
+  absl::Status Submit(AsyncTask& task) noexcept;
+  // See AsyncTask.
+  bool Withdraw(AsyncTask& task) noexcept;
+  ExecutorStatistics Statistics() noexcept;
+
+  // --- A task's thread.
+
+  // False if it was dropped.
+  bool Begin(AsyncTask& task) noexcept;
+  // What comes of one attempt.
+  enum class Ending : uint8_t { kCompleted, kFailed, kNotBegun };
+  struct Ended {
+    bool is_own;      // Whether its future is yet to get a result: it was not abandoned.
+    AsyncTask* next;  // What is to be begun in its place.
+  };
+  // Counts it and gives up its place.
+  Ended End(AsyncTask& task, Ending ending) noexcept;
+  // The same for one that is to be run once more. False if it is too late for that, and nothing is
+  // done.
+  bool Postpone(AsyncTask& task, std::chrono::nanoseconds delay, AsyncTask*& next) noexcept;
+  // Begins what End has returned.
+  virtual void Replace(AsyncTask& next) noexcept = 0;
+  // Instead of Run and Finish: the pool has dropped it.
+  void Discarded(AsyncTask& task, const absl::Status& reason) noexcept;
+
+  // --- The end, in this order.
+
+  // Refuses new tasks, and drops those that are delayed. A running task on the calling thread, or
+  // `caller`, is not waited for by AwaitDrained from here on.
+  void Close(const Thread* caller) noexcept;
+  // Whether all have ended by the deadline in force.
+  bool AwaitDrained() noexcept;
+  bool IsIdle() noexcept;
+  // Drops what has not begun.
+  void DropUnbegun() noexcept;
+  // Asks those that run to stop.
+  void RequestStop() noexcept;
+  // Abandons those that still run, but for the caller's, and names them.
+  std::vector<std::string> Abandon() noexcept;
+  // Waits for the caller's as well, and for the threads of the executor, so long. False if somebody
+  // may still use it: then it must not be destroyed.
+  bool Join(std::chrono::nanoseconds budget) noexcept;
+
+ protected:
+  // How a task comes to be placed.
+  enum class Entry : uint8_t { kNew, kDue };
+  // Whose thread runs it.
+  enum class Lender : uint8_t { kNobody, kCaller };
+
+  // Gives the task a thread or a place in a queue, or drops it and says why.
+  virtual absl::Status Place(AsyncTask& task, Entry entry) noexcept = 0;
+  // Takes it out of a queue; false if it is in none.
+  virtual bool TakeFromQueue(AsyncTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) = 0;
+  // Gives up the place of one that has ended, or to the next, which it returns.
+  virtual AsyncTask* PassPlace() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) = 0;
+  virtual size_t queued() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) = 0;
+  virtual void CloseThreads() noexcept = 0;
+  // Whether all of them have ended.
+  virtual bool JoinThreads(std::chrono::nanoseconds budget) noexcept = 0;
+
+  // Whether it is still to be placed. A new one is counted, and joins those that have not ended.
+  bool Admit(AsyncTask& task, Entry entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // It will not run. False if somebody else has said so.
+  bool TakeOut(AsyncTask& task, uint64_t& count, WakeList& woken) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // What Admit has refused.
+  absl::Status Refuse(AsyncTask& task, Entry entry) noexcept;
+  // One that was admitted, and is on no path: takes it out, and fails its future.
+  void DropFromPath(AsyncTask& task, uint64_t ExecutorStatistics::*count,
+                    const absl::Status& reason) noexcept;
+  void RunByCaller(AsyncTask& task) noexcept;
+  absl::Status StatusFor(const AsyncTask& task, absl::StatusCode code,
+                         std::string_view cause) const;
+
+  Runtime& runtime_;
+  const std::string name_;
+  const ThreadKind kind_;
+  const ExecutorOptions options_;
+  const std::shared_ptr<const FailureSink> sink_;
+  std::stop_source stop_;
+
+  SpinLock lock_;
+  ExecutorStatistics counts_ ABSL_GUARDED_BY(lock_);
+
+ private:
+  // Equal times keep their order.
+  using Delays = std::map<std::pair<MonotonicTime, uint64_t>, AsyncTask*>;
+  using DelayNode = Delays::node_type;
+
+  void Unlink(AsyncTask& task, WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool IsDrained() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return live_count_ <= discounted_;
+  }
+  static bool HasBegun(const AsyncTask& task) noexcept;
+  void SetState(AsyncTask& task, AsyncTask::State state) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Takes it off its path, whose reference is then the caller's; false if it is on none.
+  bool TakeBack(AsyncTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  absl::Status SubmitDelayed(AsyncTask& task, std::chrono::nanoseconds delay) noexcept;
+  // Puts it among the delays; whether the caller must start somebody who serves them.
+  bool PutDelay(AsyncTask& task, DelayNode&& node, MonotonicTime due, WakeList& woken) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void HaveDelaysLookAgain(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void EndDelaysIfNone(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void StartServingDelays() noexcept;
+  void ServeDelays() noexcept;
+
+  // Drops what has not begun, or only what is delayed.
+  enum class Unbegun : uint8_t { kAll, kDelayed };
+  void Drop(Unbegun which, std::string_view cause) noexcept;
+
+  IntrusiveList<LiveTask> live_ ABSL_GUARDED_BY(lock_);
+  size_t live_count_ ABSL_GUARDED_BY(lock_) = 0;
+  size_t discounted_ ABSL_GUARDED_BY(lock_) = 0;
+  const AsyncTask* discounted_task_ ABSL_GUARDED_BY(lock_) = nullptr;
+  bool is_closed_ ABSL_GUARDED_BY(lock_) = false;
+  WaitQueue drained_waiters_ ABSL_GUARDED_BY(lock_);
+
+  Delays delays_ ABSL_GUARDED_BY(lock_);
+  uint64_t last_delay_ ABSL_GUARDED_BY(lock_) = 0;
+  Waiter* delay_waiter_ ABSL_GUARDED_BY(lock_) =
+      nullptr;  // While they are served, and none is due.
+  bool delays_are_served_ ABSL_GUARDED_BY(lock_) = false;
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/src/virtual_executor.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/internal/context_node.h>
+#include <bobbin/core/internal/task.h>
+#include <bobbin/core/role.h>
+#include <bobbin/core/status.h>
+#include <bobbin/sched/spawn.h>
+
+#include "sched/src/unheard_end.h"
+
+namespace bobbin::internal {
+
+VirtualExecutor::VirtualExecutor(Runtime& runtime, std::string name, ExecutorOptions options,
+                                 std::shared_ptr<const FailureSink> sink)
+    : ExecutorCore(runtime, std::move(name), ThreadKind::kVirtual, std::move(options),
+                   std::move(sink)) {}
+
+absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
+  AsyncTask* oldest = nullptr;
+  Verdict verdict;
+  {
+    SpinLockHolder hold(lock_);
+    verdict = Judge(task, entry, oldest);
+  }
+  absl::Status status;
+  switch (verdict) {
+    case Verdict::kHasPlace:
+      if (__builtin_expect(TryStart(task), 1)) return status;
+      break;
+    case Verdict::kQueued:
+      // From here on the task may be gone.
+      if (oldest == nullptr) return status;
+      DropFromPath(*oldest, &ExecutorStatistics::dropped,
+                   StatusFor(*oldest, absl::StatusCode::kResourceExhausted,
+                             "it was dropped for a newer task"));
+      return status;
+    case Verdict::kLent:
+      RunByCaller(task);
+      return status;
+    case Verdict::kNotAdmitted:
+      return Refuse(task, entry);
+    case Verdict::kFull:
+    case Verdict::kDiscarded:
+      status = StatusFor(task, absl::StatusCode::kResourceExhausted,
+                         fmt::format("{} tasks run, and the queue of {} is full",
+                                     options_.concurrency, options_.queue_max));
+      DropFromPath(
+          task,
+          verdict == Verdict::kFull ? &ExecutorStatistics::rejected : &ExecutorStatistics::dropped,
+          status);
+      return verdict == Verdict::kFull ? status : absl::OkStatus();
+  }
+
+  // It has a place, but gets no virtual thread: neither will those behind it.
+  AsyncTask* refused = &task;
+  while (refused != nullptr) {
+    const absl::Status why = WhyNotSpawned(runtime_, {});
+    absl::Status reason = StatusFor(*refused, why.code(), MessageOf(why));
+    if (refused == &task) status = reason;
+    DropFromPath(*refused, &ExecutorStatistics::rejected, reason);
+    SpinLockHolder hold(lock_);
+    refused = PassPlace();
+  }
+  return status;
+}
+
+VirtualExecutor::Verdict VirtualExecutor::Judge(AsyncTask& task, Entry entry,
+                                                AsyncTask*& oldest) noexcept {
+  if (!Admit(task, entry)) return Verdict::kNotAdmitted;
+  if (__builtin_expect(taken_ < options_.concurrency, 1)) {
+    ++taken_;
+    return Verdict::kHasPlace;
+  }
+  if (queued_ >= options_.queue_max) {
+    switch (options_.rejection) {
+      case Rejection::kAbort:
+        return Verdict::kFull;
+      case Rejection::kCallerRuns:
+        return CurrentRole() == Role::kCarrier || entry == Entry::kDue ? Verdict::kFull
+                                                                       : Verdict::kLent;
+      case Rejection::kDiscard:
+        return Verdict::kDiscarded;
+      case Rejection::kDiscardOldest:
+        oldest = static_cast<AsyncTask*>(queue_.PopFront());
+        if (oldest == nullptr) return Verdict::kFull;
+        --queued_;
+        break;
+    }
+  }
+  queue_.PushBack(task);
+  ++queued_;
+  return Verdict::kQueued;
+}
+
+bool VirtualExecutor::TakeFromQueue(AsyncTask& task) noexcept {
+  PoolTask& queued = task;
+  if (!queued.is_linked()) return false;
+  queue_.Remove(queued);
+  --queued_;
+  return true;
+}
+
+AsyncTask* VirtualExecutor::PassPlace() noexcept {
+  PoolTask* const next = queue_.PopFront();
+  if (__builtin_expect(next == nullptr, 1)) {
+    --taken_;
+    return nullptr;
+  }
+  --queued_;
+  return static_cast<AsyncTask*>(next);
+}
+
+bool VirtualExecutor::TryStart(AsyncTask& task) noexcept {
+  // Not the context of whoever has made room for it.
+  const ContextSwap context(task.context());
+  Task* thread;
+  if (__builtin_expect(task.name().empty() && options_.thread_name_prefix.empty(), 1)) {
+    thread = TryNewTask(runtime_, {});
+  } else {
+    const std::string name = options_.thread_name_prefix + std::string(task.name());
+    thread = TryNewTask(runtime_, {.name = name});
+  }
+  if (thread == nullptr) return false;
+  thread->set_owner(UnheardEnd());
+  thread->set_body(
+      Body::Emplace(thread->body_storage(), [this, &task]() noexcept { Serve(task); }));
+  Launch(runtime_, *thread, Placement::kHere);
+  return true;
+}
+
+void VirtualExecutor::Serve(AsyncTask& first) noexcept {
+  AsyncTask* task = &first;
+  while (task != nullptr) {
+    task->Run();
+    AsyncTask* const next = task->Conclude();
+    task = next != nullptr && !TryStart(*next) ? next : nullptr;
+  }
+}
+
+void VirtualExecutor::Replace(AsyncTask& next) noexcept {
+  if (!TryStart(next)) Serve(next);
+}
+
+}  // namespace bobbin::internal
