@@ -33,6 +33,28 @@ inline constexpr size_t kSqlBytesShown = 80;
 // More connections of one process than this only wait for each other.
 inline constexpr size_t kSqliteReadersMax = 256;
 
+// PostgreSQL counts the values of a statement in 16 bits, and the bytes of one in 30.
+inline constexpr size_t kPgValuesMax = 65535;
+inline constexpr size_t kPgValueBytesMax = (size_t{1} << 30) - 1;
+
+// What an idle server connection may have to say is read so often before it counts as alive. Not
+// tuned: as a rule there is nothing.
+inline constexpr int kPgReadsOfIdleMax = 16;
+
+// How long a statement is waited for that was to end, before the server is asked again; twice as
+// long each time after that. A server that has to be asked more than once was not asked in vain: it
+// had not begun.
+inline constexpr std::chrono::milliseconds kPgCancelPause(2);
+
+// Of those who hold a connection, in messages.
+inline constexpr size_t kPgHoldersShown = 16;
+
+// Before a transaction is tried again the first time; twice as long each time after that.
+inline constexpr std::chrono::milliseconds kPgRetryPause(2);
+
+// More connections of one process than this are more than a server has, as a rule.
+inline constexpr size_t kPgConnectionsMax = 10'000;
+
 }  // namespace bobbin::db::internal
 
 #endif  // BOBBIN_DB_SRC_LIMITS_H_

@@ -22,6 +22,8 @@ std::string_view NameOf(internal::CellKind kind) {
       return "text";
     case internal::CellKind::kBlob:
       return "a blob";
+    case internal::CellKind::kArray:
+      return "an array";
   }
   return "unknown";
 }

@@ -34,14 +34,17 @@ class RowsBuilder {
     rows_.cells_.emplace_back().kind = CellKind::kReal;
     rows_.cells_.back().real = real;
   }
-  // `kind` is kText or kBlob.
-  void AddBytes(CellKind kind, std::string_view bytes) {
+  // `kind` is kText, kBlob or, with the kind of its elements, kArray.
+  void AddBytes(CellKind kind, std::string_view bytes, CellKind element_kind = CellKind::kNull) {
     Cell& cell = rows_.cells_.emplace_back();
     cell.kind = kind;
+    cell.element_kind = element_kind;
     cell.size = static_cast<uint32_t>(bytes.size());
     cell.offset = rows_.bytes_.size();
     rows_.bytes_.append(bytes);
   }
+
+  void Reserve(size_t values) { rows_.cells_.reserve(rows_.cells_.size() + values); }
 
   // What the values take up so far.
   size_t bytes() const { return rows_.cells_.size() * sizeof(Cell) + rows_.bytes_.size(); }

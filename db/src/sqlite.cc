@@ -64,11 +64,16 @@ absl::Status Sqlite::Checkpoint() {
   return core_->RunOnWriter([](SqliteSession& session) { return session.Checkpoint(); });
 }
 
+absl::Status Sqlite::TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) {
+  return Transact([&](SqliteTransaction& transaction) { return body(transaction); });
+}
+
 absl::Status Sqlite::Close() { return core_->Close(); }
 
 // --- SqliteTransaction.
 
-SqliteTransaction::SqliteTransaction(SqliteCore& core) : core_(core) {}
+SqliteTransaction::SqliteTransaction(SqliteCore& core, internal::TransactionHooks& hooks)
+    : Transaction(hooks), core_(core) {}
 
 SqliteTransaction::~SqliteTransaction() {
   RollBack();
@@ -99,11 +104,13 @@ absl::Status SqliteTransaction::Commit() {
   BOBBIN_RETURN_IF_ERROR(
       core_.RunAlways(*connection_, [](SqliteSession& session) { return session.Commit(); }));
   is_open_ = false;
+  hooks().set_outcome(internal::Outcome::kCommitted);
   return absl::OkStatus();
 }
 
 void SqliteTransaction::RollBack() noexcept {
   if (!std::exchange(is_open_, false)) return;
+  hooks().set_outcome(internal::Outcome::kRolledBack);
   // If the pool is gone, the connection's next user rolls back; or its end does.
   core_
       .RunAlways(*connection_,
@@ -134,6 +141,7 @@ absl::Status SqliteTransaction::RunInside(absl::FunctionRef<absl::Status(SqliteS
   if (!is_lost) return status;
   // An error may make SQLite roll back everything; later statements must not run by themselves.
   is_open_ = false;
+  hooks().set_outcome(internal::Outcome::kRolledBack);
   lost_ = status.ok() ? Misuse("a statement in it has ended it") : std::move(status);
   return lost_;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -19,6 +20,7 @@
 #include "db/src/limits.h"
 #include "db/src/rows_builder.h"
 #include "db/src/sqlite_status.h"
+#include "db/src/text.h"
 
 namespace bobbin::db::internal {
 
@@ -46,6 +48,16 @@ std::string PathOf(const SqliteOptions& options) {
   return options.path.starts_with("file:") ? "./" + options.path : options.path;
 }
 
+// The index of the value for place `place`, counted from 0. SQLite takes `$2` for a name, and
+// numbers names as they come.
+int ValueOfPlace(const char* name, int place) {
+  if (name == nullptr || name[0] != '$') return place;
+  const std::string_view digits(name + 1);
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
+  return error == std::errc() && end == digits.end() && number > 0 ? number - 1 : place;
+}
+
 struct BindTo {
   sqlite3_stmt* statement;
   int index;
@@ -53,7 +65,17 @@ struct BindTo {
   int operator()(std::nullptr_t) const { return sqlite3_bind_null(statement, index); }
   int operator()(bool value) const { return sqlite3_bind_int(statement, index, value ? 1 : 0); }
   int operator()(int64_t value) const { return sqlite3_bind_int64(statement, index, value); }
+  // What SQLite has no type for.
   int operator()(uint64_t) const { return SQLITE_MISMATCH; }
+  int operator()(const ParamArray&) const { return SQLITE_MISMATCH; }
+  // Kept as texts, which its own functions understand.
+  int operator()(const Uuid& uuid) const { return BindCopy(uuid.Text()); }
+  int operator()(absl::Time time) const { return BindCopy(TimeText(time)); }
+  int operator()(absl::CivilDay day) const { return BindCopy(DayText(day)); }
+  int BindCopy(const std::string& text) const {
+    return sqlite3_bind_text64(statement, index, text.data(), text.size(), SQLITE_TRANSIENT,
+                               SQLITE_UTF8);
+  }
   int operator()(double value) const { return sqlite3_bind_double(statement, index, value); }
   // The caller waits, so nothing is copied. A null pointer would mean NULL.
   int operator()(std::string_view text) const {
@@ -266,11 +288,20 @@ absl::Status SqliteSession::Bind(sqlite3_stmt* statement, std::string_view sql,
                    fmt::format("it takes {} values, but {} were given", wanted, params.size()));
   }
   for (int i = 0; i < wanted; ++i) {
-    const Param::Content& content = params[static_cast<size_t>(i)].content();
+    const int value = ValueOfPlace(sqlite3_bind_parameter_name(statement, i + 1), i);
+    if (value >= wanted) {
+      return Invalid(sql, fmt::format("it takes {} values, but ${} is one", wanted, value + 1));
+    }
+    const Param::Content& content = params[static_cast<size_t>(value)].content();
     const int code = std::visit(BindTo{statement, i + 1}, content);
     if (code == SQLITE_OK) continue;
     if (const auto* const large = std::get_if<uint64_t>(&content)) {
-      return Invalid(sql, fmt::format("value {} is {}, above the largest integer", i + 1, *large));
+      return Invalid(sql,
+                     fmt::format("value {} is {}, above the largest integer", value + 1, *large));
+    }
+    if (std::holds_alternative<ParamArray>(content)) {
+      return Invalid(sql,
+                     fmt::format("value {} is an array, which SQLite does not have", value + 1));
     }
     return Failure(code, sql);
   }
@@ -411,8 +442,7 @@ absl::Status SqliteSession::Invalid(std::string_view sql, std::string_view cause
 std::string SqliteSession::Describe(std::string_view sql) const {
   std::string text = fmt::format("sqlite {}", connection_.options_.path);
   if (sql.empty()) return text;
-  const bool is_cut = sql.size() > kSqlBytesShown;
-  return fmt::format("{} \"{}{}\"", text, sql.substr(0, kSqlBytesShown), is_cut ? "..." : "");
+  return fmt::format("{} \"{}\"", text, ShownSql(sql));
 }
 
 }  // namespace bobbin::db::internal

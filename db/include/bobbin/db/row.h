@@ -4,9 +4,11 @@
 //
 //   a column of      is read as
 //   integer          int64_t and the other integer types, if it fits; double; bool, if it is 0 or 1
-//   real             double
+//   real             double, float
 //   text             std::string; std::string_view, borrowed from the Rows
+//   a text that is   absl::Time; absl::CivilDay; Uuid
 //   blob             std::vector<std::byte>; std::span<const std::byte>, borrowed from the Rows
+//   array            std::vector of any of these that is not borrowed; std::string
 //   NULL             std::optional of any of these
 //   any              Value
 //

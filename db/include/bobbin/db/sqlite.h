@@ -48,7 +48,6 @@
 #ifndef BOBBIN_DB_SQLITE_H_
 #define BOBBIN_DB_SQLITE_H_
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +63,8 @@
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/status.h>
+#include <bobbin/db/database.h>
+#include <bobbin/db/internal/transaction_hooks.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/value.h>
 #include <bobbin/sched/platform_pool.h>
@@ -75,12 +76,6 @@ class SqliteConnection;
 class SqliteCore;
 class SqliteOperation;
 class SqliteSession;
-
-inline const absl::Status& StatusIn(const absl::Status& status) { return status; }
-template <typename T>
-const absl::Status& StatusIn(const absl::StatusOr<T>& result) {
-  return result.status();
-}
 }  // namespace internal
 
 // What may be done with the file.
@@ -115,26 +110,12 @@ struct SqliteOptions {
 int SqliteCodeOf(const absl::Status& status);
 
 // Statements on the writing connection that take effect together or not at all.
-class SqliteTransaction {
- public:
-  SqliteTransaction(const SqliteTransaction&) = delete;
-  SqliteTransaction& operator=(const SqliteTransaction&) = delete;
-
-  // The rows of one statement. As Sqlite::Query, but sees what this transaction has written.
-  template <Bindable... Args>
-  absl::StatusOr<Rows> Query(Sql sql, const Args&... args) {
-    return QuerySpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
-  }
-  // How many rows one statement has inserted, updated or deleted.
-  template <Bindable... Args>
-  absl::StatusOr<int64_t> Execute(Sql sql, const Args&... args) {
-    return ExecuteSpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
-  }
-
+class SqliteTransaction final : public Transaction {
  private:
   friend class Sqlite;
+  friend class internal::TransactionCourse;
 
-  explicit SqliteTransaction(internal::SqliteCore& core);
+  SqliteTransaction(internal::SqliteCore& core, internal::TransactionHooks& hooks);
   // Rolls back, unless it was committed.
   ~SqliteTransaction();
 
@@ -144,8 +125,8 @@ class SqliteTransaction {
   absl::Status Commit();
   void RollBack() noexcept;
 
-  absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params);
-  absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params);
+  absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params) override;
+  absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params) override;
   // Runs `work` on a platform thread, if the transaction may be used here and now.
   absl::Status RunInside(absl::FunctionRef<absl::Status(internal::SqliteSession&)> work);
 
@@ -158,48 +139,36 @@ class SqliteTransaction {
   bobbin::internal::Atomic<bool> is_in_use_{false};
 };
 
-class Sqlite {
+class Sqlite final : public Database {
  public:
   // Opens the file, and makes it if `access` says so.
   static absl::StatusOr<Sqlite> Open(SqliteOptions options);
   Sqlite(Sqlite&&) noexcept;
   Sqlite& operator=(Sqlite&&) noexcept;
   // Closes it, if that has not been done.
-  ~Sqlite();
+  ~Sqlite() override;
 
-  // The rows of one statement.
-  template <Bindable... Args>
-  absl::StatusOr<Rows> Query(Sql sql, const Args&... args) {
-    return QuerySpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
-  }
-  // How many rows one statement has inserted, updated or deleted. Rows that it returns are dropped.
-  template <Bindable... Args>
-  absl::StatusOr<int64_t> Execute(Sql sql, const Args&... args) {
-    return ExecuteSpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
-  }
-  // Any number of statements without values, such as a schema: all of them or none.
-  absl::Status ExecuteScript(Sql script);
+  absl::Status ExecuteScript(Sql script) override;
 
-  // Calls `body(transaction)` on the calling thread; each of its statements goes to a platform
-  // thread and back. Commits if it returns OK. Anything else rolls back: an error, an exception, or
-  // that the caller is to stop. Returns what the body returns (absl::Status, or a StatusOr), or why
-  // it could not begin or commit.
+  // As Database::Transact; each of the statements goes to a platform thread and back.
   template <typename F>
   auto Transact(F&& body) -> std::invoke_result_t<F&, SqliteTransaction&> {
-    SqliteTransaction transaction(*core_);
+    internal::TransactionHooks hooks;
+    SqliteTransaction transaction(*core_, hooks);
     BOBBIN_RETURN_IF_ERROR(transaction.Acquire());
-    return RunTransaction(transaction, body);
+    return internal::TransactionCourse::Run(transaction, body);
   }
   // The same, but the whole body runs on the platform thread, in one trip: for batches of small
   // statements. The body must not need a virtual thread of its own.
   template <typename F>
   auto TransactBlocking(F&& body) -> std::invoke_result_t<F&, SqliteTransaction&> {
-    SqliteTransaction transaction(*core_);
+    internal::TransactionHooks hooks;
+    SqliteTransaction transaction(*core_, hooks);
     BOBBIN_RETURN_IF_ERROR(transaction.Acquire());
     const BatchScope batch(transaction);
     return batch.pool().RunBlocking({.request_stop = batch.request_stop()}, [&] {
       batch.Enter();
-      return RunTransaction(transaction, body);
+      return internal::TransactionCourse::Run(transaction, body);
     });
   }
 
@@ -207,9 +176,8 @@ class Sqlite {
   // it by itself now and then; call it where the log must stay small under constant reading.
   absl::Status Checkpoint();
 
-  // Refuses new calls, ends those that wait for a connection with UNAVAILABLE, waits for the
-  // others, and closes the file. Interrupted, it may be called again.
-  absl::Status Close();
+  // As Database::Close; then closes the file.
+  absl::Status Close() override;
 
  private:
   // What a TransactBlocking tells its statements: that the caller is to stop.
@@ -233,21 +201,9 @@ class Sqlite {
 
   explicit Sqlite(std::unique_ptr<internal::SqliteCore> core);
 
-  template <typename F>
-  static auto RunTransaction(SqliteTransaction& transaction, F& body)
-      -> std::invoke_result_t<F&, SqliteTransaction&> {
-    BOBBIN_RETURN_IF_ERROR(transaction.Begin());
-    auto result = body(transaction);
-    if (internal::StatusIn(result).ok()) {
-      BOBBIN_RETURN_IF_ERROR(transaction.Commit());
-    } else {
-      transaction.RollBack();
-    }
-    return result;
-  }
-
-  absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params);
-  absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params);
+  absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params) override;
+  absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params) override;
+  absl::Status TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) override;
 
   std::unique_ptr<internal::SqliteCore> core_;
 };

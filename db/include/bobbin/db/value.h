@@ -13,6 +13,10 @@
 //   float, double    a double
 //   text             anything that is a view of char: std::string, std::string_view, a literal
 //   a blob           anything that is a span of const std::byte: a std::vector, an array
+//   absl::Time       a time; absl::CivilDay: a date; both are text in databases without such types
+//   Uuid             a UUID, or its text
+//   std::vector      an array of what it holds, and so is a std::span; refused by databases
+//                    without arrays
 //   Value            what it holds
 //
 //   Called from   any thread.
@@ -39,6 +43,11 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
+
+#include <bobbin/db/uuid.h>
 
 namespace bobbin::db {
 
@@ -75,6 +84,20 @@ struct IsOptional : std::false_type {};
 template <typename T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 
+// What an array can be made of; void for what is none.
+template <typename T>
+struct ElementOf {
+  using type = void;
+};
+template <typename T>
+struct ElementOf<std::vector<T>> {
+  using type = T;
+};
+template <typename T>
+struct ElementOf<std::span<T>> {
+  using type = std::remove_cv_t<T>;
+};
+
 // Those that stand for numbers: bool and the character types do not.
 template <typename T>
 concept Integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
@@ -94,9 +117,15 @@ concept Blob = std::convertible_to<const T&, std::span<const std::byte>>;
 template <typename T>
 struct BindableImpl
     : std::bool_constant<std::same_as<T, std::nullptr_t> || std::same_as<T, bool> || Integer<T> ||
-                         std::floating_point<T> || Text<T> || Blob<T> || std::same_as<T, Value>> {};
+                         std::floating_point<T> || Text<T> || Blob<T> || std::same_as<T, Value> ||
+                         std::same_as<T, absl::Time> || std::same_as<T, absl::CivilDay> ||
+                         std::same_as<T, Uuid>> {};
 template <typename T>
 struct BindableImpl<std::optional<T>> : BindableImpl<T> {};
+template <typename T>
+requires(!std::is_void_v<typename ElementOf<T>::type> && !Blob<T> &&
+         !Text<T>) struct BindableImpl<T> : BindableImpl<typename ElementOf<T>::type> {
+};
 
 }  // namespace internal
 
@@ -104,12 +133,23 @@ struct BindableImpl<std::optional<T>> : BindableImpl<T> {};
 template <typename T>
 concept Bindable = internal::BindableImpl<std::remove_cvref_t<T>>::value;
 
+class Param;
+
+// The values of an array, borrowed from the caller.
+struct ParamArray {
+  const void* values = nullptr;
+  size_t size = 0;
+  // REQUIRES: index < size.
+  Param (*at)(const void* values, size_t index) = nullptr;
+};
+
 // A value to be bound, borrowed from the caller.
 class Param {
  public:
   // uint64_t only for what int64_t cannot hold.
-  using Content = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string_view,
-                               std::span<const std::byte>>;
+  using Content =
+      std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string_view,
+                   std::span<const std::byte>, absl::Time, absl::CivilDay, Uuid, ParamArray>;
 
   template <Bindable T>
   Param(const T& value) : content_(ContentOf(value)) {}
@@ -130,7 +170,9 @@ class Param {
 
 template <typename T>
 Param::Content Param::ContentOf(const T& value) {
-  if constexpr (std::same_as<T, std::nullptr_t> || std::same_as<T, bool>) {
+  if constexpr (std::same_as<T, std::nullptr_t> || std::same_as<T, bool> ||
+                std::same_as<T, absl::Time> || std::same_as<T, absl::CivilDay> ||
+                std::same_as<T, Uuid>) {
     return value;
   } else if constexpr (internal::Integer<T>) {
     if (std::in_range<int64_t>(value)) return static_cast<int64_t>(value);
@@ -145,8 +187,13 @@ Param::Content Param::ContentOf(const T& value) {
     return std::string_view(value);
   } else if constexpr (internal::Text<T>) {
     return std::string_view(value.data(), value.size());
-  } else {
+  } else if constexpr (internal::Blob<T>) {
     return std::span<const std::byte>(value);
+  } else {
+    return ParamArray{.values = &value, .size = value.size(), .at = [](const void* all, size_t i) {
+                        using Element = typename internal::ElementOf<T>::type;
+                        return Param(static_cast<const Element&>((*static_cast<const T*>(all))[i]));
+                      }};
   }
 }
 
