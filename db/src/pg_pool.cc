@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+
+#include <bobbin/db/pg_pool.h>
+#include <bobbin/sched/sleep.h>
+
+#include "db/src/limits.h"
+#include "db/src/pg_connection.h"
+#include "db/src/pg_pool_core.h"
+
+namespace bobbin::db {
+
+using internal::PgAnswer;
+using internal::PgConnection;
+using internal::PgLease;
+using internal::PgPhase;
+using internal::PgPoolCore;
+using internal::PgWanted;
+
+namespace {
+
+absl::Status Misuse(std::string_view cause) {
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "postgres transaction: " + std::string(cause));
+}
+
+// A statement by itself leaves no transaction open.
+absl::StatusOr<PgAnswer> RunAlone(PgConnection& connection, std::string_view sql,
+                                  std::span<const Param> params, PgWanted wanted) {
+  absl::StatusOr<PgAnswer> answer = connection.Run(sql, params, wanted);
+  if (connection.phase() == PgPhase::kIdle || connection.phase() == PgPhase::kBroken) return answer;
+  connection.RollBack();
+  return answer.ok() ? Misuse("it has no end; use Transact") : answer;
+}
+
+std::string BeginOf(const PgTransactOptions& options) {
+  std::string text = "begin";
+  switch (options.isolation) {
+    case PgIsolation::kDefault:
+      break;
+    case PgIsolation::kReadCommitted:
+      text += " isolation level read committed";
+      break;
+    case PgIsolation::kRepeatableRead:
+      text += " isolation level repeatable read";
+      break;
+    case PgIsolation::kSerializable:
+      text += " isolation level serializable";
+      break;
+  }
+  if (options.access == PgAccess::kReadOnly) text += " read only";
+  return text;
+}
+
+}  // namespace
+
+// --- PgPool.
+
+PgPool::PgPool(std::unique_ptr<PgPoolCore> core) : core_(std::move(core)) {}
+PgPool::PgPool(PgPool&&) noexcept = default;
+PgPool& PgPool::operator=(PgPool&&) noexcept = default;
+PgPool::~PgPool() = default;
+
+absl::StatusOr<PgPool> PgPool::Open(PgPoolOptions options) {
+  auto core = std::make_unique<PgPoolCore>(std::move(options));
+  BOBBIN_RETURN_IF_ERROR(core->Acquire().status());
+  return PgPool(std::move(core));
+}
+
+absl::StatusOr<Rows> PgPool::QuerySpan(Sql sql, std::span<const Param> params) {
+  BOBBIN_ASSIGN_OR_RETURN(const PgLease lease, core_->Acquire());
+  BOBBIN_ASSIGN_OR_RETURN(PgAnswer answer,
+                          RunAlone(lease.connection(), sql.text(), params, PgWanted::kRows));
+  return std::move(answer.rows);
+}
+
+absl::StatusOr<int64_t> PgPool::ExecuteSpan(Sql sql, std::span<const Param> params) {
+  BOBBIN_ASSIGN_OR_RETURN(const PgLease lease, core_->Acquire());
+  BOBBIN_ASSIGN_OR_RETURN(const PgAnswer answer,
+                          RunAlone(lease.connection(), sql.text(), params, PgWanted::kChanges));
+  return answer.changes;
+}
+
+absl::Status PgPool::ExecuteScript(Sql script) {
+  BOBBIN_ASSIGN_OR_RETURN(const PgLease lease, core_->Acquire());
+  absl::Status status = lease.connection().RunScript(script.text());
+  lease.connection().RollBack();
+  return status;
+}
+
+absl::Status PgPool::TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) {
+  return Transact([&](PgTransaction& transaction) { return body(transaction); });
+}
+
+absl::Status PgPool::PauseBeforeRetry(int attempt) {
+  // From half of it to all of it, so that those who met do not meet again.
+  std::minstd_rand random(static_cast<uint32_t>(MonotonicNow().time_since_epoch().count()));
+  const auto pause = internal::kPgRetryPause * (1 << std::min(attempt - 1, 6));
+  return SleepFor(pause / 2 + pause / 2 * static_cast<int64_t>(random() % 1024) / 1024);
+}
+
+PgPoolStatistics PgPool::Statistics() const { return core_->Statistics(); }
+
+absl::Status PgPool::Close() { return core_->Close(); }
+
+// --- PgTransaction.
+
+PgTransaction::PgTransaction(PgPoolCore& core, internal::TransactionHooks& hooks,
+                             const PgTransactOptions& options)
+    : Transaction(hooks), core_(core), options_(options) {}
+
+PgTransaction::~PgTransaction() { RollBack(); }
+
+absl::Status PgTransaction::Begin() {
+  BOBBIN_ASSIGN_OR_RETURN(PgLease lease, core_.Acquire());
+  lease_ = std::make_unique<PgLease>(std::move(lease));
+  BOBBIN_RETURN_IF_ERROR(lease_->connection().RunScript(BeginOf(options_)));
+  is_open_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status PgTransaction::Commit() {
+  if (!is_open_) return Misuse("it is over");
+  bool is_unknown = false;
+  absl::Status status = lease_->connection().Commit(is_unknown);
+  if (status.ok()) {
+    is_open_ = false;
+    hooks().set_outcome(internal::Outcome::kCommitted);
+  } else if (is_unknown) {
+    is_open_ = false;
+    status = MakeStatus(absl::StatusCode::kUnknown,
+                        "postgres transaction: whether it was committed is not known: " +
+                            std::string(MessageOf(status)));
+  } else {
+    RollBack();
+  }
+  return status;
+}
+
+void PgTransaction::RollBack() noexcept {
+  if (!std::exchange(is_open_, false)) return;
+  // A server that has lost the connection rolls back by itself.
+  lease_->connection().RollBack();
+  hooks().set_outcome(internal::Outcome::kRolledBack);
+}
+
+absl::Status PgTransaction::UseConnection(absl::FunctionRef<absl::Status(PgConnection&)> use) {
+  // The acquire pairs with the release below.
+  if (is_in_use_.exchange(true, std::memory_order_acquire)) {
+    return Misuse("two threads use it at the same time");
+  }
+  const absl::Cleanup done = [this] {
+    is_in_use_.store(false, std::memory_order_release);  // Pairs with the acquire above.
+  };
+  if (!is_open_) return Misuse("it is over");
+  PgConnection& connection = lease_->connection();
+  absl::Status status = use(connection);
+  if (connection.phase() == PgPhase::kIdle) {
+    // Later statements must not run by themselves.
+    is_open_ = false;
+    return status.ok() ? Misuse("a statement in it has ended it") : status;
+  }
+  return status;
+}
+
+absl::StatusOr<Rows> PgTransaction::QuerySpan(Sql sql, std::span<const Param> params) {
+  PgAnswer answer;
+  BOBBIN_RETURN_IF_ERROR(UseConnection([&](PgConnection& connection) -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(answer, connection.Run(sql.text(), params, PgWanted::kRows));
+    return absl::OkStatus();
+  }));
+  return std::move(answer.rows);
+}
+
+absl::StatusOr<int64_t> PgTransaction::ExecuteSpan(Sql sql, std::span<const Param> params) {
+  PgAnswer answer;
+  BOBBIN_RETURN_IF_ERROR(UseConnection([&](PgConnection& connection) -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(answer, connection.Run(sql.text(), params, PgWanted::kChanges));
+    return absl::OkStatus();
+  }));
+  return answer.changes;
+}
+
+}  // namespace bobbin::db
