@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transport: what HTTP needs of a connection. TcpTransport: a TcpStream as one.
+//
+// The layer above knows no sockets, so that another kind of connection is another class here.
+//
+//   Called from   one thread at a time.
+//   Suspends      Read and Write.
+//   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED; after that a Write has sent an
+//                 unknown part.
+//   Errors        those of the stream below.
+
+#ifndef BOBBIN_IO_SRC_HTTP_TRANSPORT_H_
+#define BOBBIN_IO_SRC_HTTP_TRANSPORT_H_
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include <bobbin/core/status.h>
+#include <bobbin/io/tcp.h>
+
+namespace bobbin::io::http::internal {
+
+class Transport {
+ public:
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  // Waits until something comes and returns how much; 0 when the peer has finished.
+  virtual absl::StatusOr<size_t> Read(std::span<std::byte> buffer) = 0;
+  // Writes all the parts.
+  virtual absl::Status Write(std::span<const std::string_view> parts) = 0;
+  // Tells the peer that nothing more will be written.
+  virtual absl::Status ShutdownWrite() = 0;
+  virtual void Close() = 0;
+
+ protected:
+  Transport() = default;
+  ~Transport() = default;
+};
+
+class TcpTransport final : public Transport {
+ public:
+  // REQUIRES: `stream` outlives it.
+  explicit TcpTransport(TcpStream& stream) : stream_(stream) {}
+
+  absl::StatusOr<size_t> Read(std::span<std::byte> buffer) override { return stream_.Read(buffer); }
+  absl::Status Write(std::span<const std::string_view> parts) override {
+    for (const std::string_view part : parts) {
+      BOBBIN_RETURN_IF_ERROR(stream_.WriteAll(std::as_bytes(std::span(part))));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status ShutdownWrite() override { return stream_.ShutdownWrite(); }
+  void Close() override { stream_.Close(); }
+
+ private:
+  TcpStream& stream_;
+};
+
+}  // namespace bobbin::io::http::internal
+
+#endif  // BOBBIN_IO_SRC_HTTP_TRANSPORT_H_
