@@ -42,13 +42,13 @@ inline std::string ReadToEnd(io::TcpStream& stream) {
   }
 }
 
-// All that comes until it ends with `end`.
+// All that comes until it ends with `end`, or there is nothing more.
 inline std::string ReadUntil(io::TcpStream& stream, std::string_view end) {
   std::string all;
+  std::array<std::byte, 1> next;
   while (!all.ends_with(end)) {
-    const std::string next = ReadText(stream, 1);
-    if (next.empty()) return all;
-    all += next;
+    if (!stream.ReadExact(next).ok()) return all;
+    all += static_cast<char>(next[0]);
   }
   return all;
 }

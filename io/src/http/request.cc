@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
-
-#include <bobbin/core/status.h>
 #include <bobbin/io/http/request.h>
 
 #include "io/src/http/head.h"
+#include "io/src/http/read_all.h"
 #include "io/src/http/server_session.h"
 
 namespace bobbin::io::http {
-
-namespace {
-
-// By how much a body grows at a time that is read into a string. Not tuned.
-constexpr size_t kPieceBytes = 8192;
-
-}  // namespace
 
 const internal::RequestHead& Request::head() const { return session_.head(); }
 
@@ -46,17 +37,7 @@ absl::StatusOr<size_t> Request::ReadBody(std::span<std::byte> buffer) {
   return session_.ReadBody(buffer);
 }
 
-absl::StatusOr<std::string> Request::ReadAll() {
-  std::string all;
-  while (true) {
-    const size_t have = all.size();
-    all.resize(have + kPieceBytes);
-    BOBBIN_ASSIGN_OR_RETURN(const size_t read,
-                            ReadBody(std::as_writable_bytes(std::span(all)).subspan(have)));
-    all.resize(have + read);
-    if (read == 0) return all;
-  }
-}
+absl::StatusOr<std::string> Request::ReadAll() { return internal::ReadAll(*this); }
 
 absl::StatusOr<SocketAddress> Request::peer_address() const { return session_.peer_address(); }
 

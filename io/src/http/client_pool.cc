@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "io/src/http/client_pool.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/status.h>
+
+namespace bobbin::io::http::internal {
+
+ClientPool::Lease::~Lease() {
+  if (pool_ == nullptr) return;
+  if (connection == nullptr) return;
+  connection.reset();
+  MutexLock hold(pool_->mutex_);
+  --pool_->counts_.connections;
+}
+
+void ClientPool::Lease::Keep() {
+  connection->expiry = Deadline::After(options().idle_duration);
+  MutexLock hold(pool_->mutex_);
+  if (pool_->is_closed_) return;
+  origin_->kept.push_back(std::move(connection));
+  ++pool_->counts_.kept;
+}
+
+std::shared_ptr<ClientPool::Origin> ClientPool::OriginOf(const Url& url) {
+  const std::string name = fmt::format("{} {}", url.host, url.port);
+  MutexLock hold(mutex_);
+  std::shared_ptr<Origin>& origin = origins_[name];
+  if (origin == nullptr) origin = std::make_shared<Origin>(options_.connections_per_origin_max);
+  return origin;
+}
+
+ClientPool::Connections ClientPool::Sweep(MonotonicTime now) {
+  next_sweep_ = now + kSweepEvery;
+  Connections expired;
+  for (auto& [name, origin] : origins_) {
+    auto& kept = origin->kept;
+    while (!kept.empty() && kept.front()->expiry.HasPassed(now)) {
+      expired.push_back(std::move(kept.front()));
+      kept.pop_front();
+    }
+  }
+  std::erase_if(origins_, [](const auto& named) {
+    return named.second->kept.empty() && named.second.use_count() == 1;
+  });
+  counts_.kept -= expired.size();
+  counts_.connections -= expired.size();
+  return expired;
+}
+
+absl::StatusOr<ClientPool::Lease> ClientPool::Acquire(const Url& url) {
+  const std::shared_ptr<Origin> origin = OriginOf(url);
+  BOBBIN_ASSIGN_OR_RETURN(SemaphorePermit place, origin->places.AcquirePermit());
+  Lease lease(shared_from_this(), origin, std::move(place));
+
+  Connections expired;  // Ends behind the lock.
+  const MonotonicTime now = MonotonicNow();
+  MutexLock hold(mutex_);
+  if (now >= next_sweep_) expired = Sweep(now);
+  if (!origin->kept.empty() && !origin->kept.back()->expiry.HasPassed(now)) {
+    lease.connection = std::move(origin->kept.back());
+    origin->kept.pop_back();
+    lease.is_reused = true;
+    --counts_.kept;
+    ++counts_.reused;
+  }
+  return lease;
+}
+
+absl::Status ClientPool::Connect(const Url& url, Lease& lease) {
+  BOBBIN_ASSIGN_OR_RETURN(TcpStream stream, TcpStream::Connect(url.host, url.port));
+  auto connection = std::make_unique<ClientConnection>(std::move(stream));
+  MutexLock hold(mutex_);
+  // In the place of the one before, if there was one.
+  if (lease.connection == nullptr) ++counts_.connections;
+  lease.connection = std::move(connection);
+  lease.is_reused = false;
+  ++counts_.connected;
+  return absl::OkStatus();
+}
+
+void ClientPool::CountRepeated() {
+  MutexLock hold(mutex_);
+  ++counts_.repeated;
+}
+
+void ClientPool::Close() {
+  std::unordered_map<std::string, std::shared_ptr<Origin>> origins;
+  Connections kept;
+  MutexLock hold(mutex_);
+  is_closed_ = true;
+  origins.swap(origins_);
+  for (auto& [name, origin] : origins) {
+    std::move(origin->kept.begin(), origin->kept.end(), std::back_inserter(kept));
+    origin->kept.clear();
+  }
+  counts_.connections -= kept.size();
+  counts_.kept = 0;
+}
+
+ClientStatistics ClientPool::Statistics() const {
+  MutexLock hold(mutex_);
+  return counts_;
+}
+
+}  // namespace bobbin::io::http::internal
