@@ -11,82 +11,11 @@
 #include <bobbin/core/role.h>
 
 #include "sched/src/dump_records.h"
+#include "sched/src/json.h"
 
 namespace bobbin::internal {
 
 namespace {
-
-// Writes JSON, member after member; the commas are its business.
-class Json {
- public:
-  std::string Take() && { return std::move(text_); }
-
-  void Open(char bracket) {
-    Separate();
-    text_ += bracket;
-    is_first_ = true;
-  }
-  void Open(std::string_view key, char bracket) {
-    Key(key);
-    Open(bracket);
-  }
-  void Close(char bracket) {
-    text_ += bracket;
-    is_first_ = false;
-  }
-
-  void Key(std::string_view key) {
-    Separate();
-    Quote(key);
-    text_ += ':';
-    is_first_ = true;
-  }
-  void Value(std::string_view text) {
-    Separate();
-    Quote(text);
-  }
-  template <typename Number>
-  requires std::is_arithmetic_v<Number>
-  void Value(Number number) {
-    Separate();
-    fmt::format_to(std::back_inserter(text_), "{}", number);
-  }
-  void Address(const void* address) {
-    Separate();
-    fmt::format_to(std::back_inserter(text_), "\"{}\"", address);
-  }
-  template <typename T>
-  void Member(std::string_view key, T value) {
-    Key(key);
-    Value(value);
-  }
-
- private:
-  void Separate() {
-    if (!is_first_) text_ += ',';
-    is_first_ = false;
-  }
-  // Names are the user's, and may be cut in the middle of a character: what is no ASCII is taken
-  // for Latin-1, so that the result is JSON whatever comes.
-  void Quote(std::string_view text) {
-    text_ += '"';
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        text_ += '\\';
-        text_ += c;
-      } else if (byte < 0x20 || byte >= 0x7f) {
-        fmt::format_to(std::back_inserter(text_), "\\u{:04x}", byte);
-      } else {
-        text_ += c;
-      }
-    }
-    text_ += '"';
-  }
-
-  std::string text_;
-  bool is_first_ = true;
-};
 
 std::string_view StatusWord(ThreadStatus status) {
   switch (status) {

@@ -83,6 +83,9 @@ inline constexpr size_t kPlaceholderDepthMax = 8;
 // Of the mistakes in a configuration, so many are told at once.
 inline constexpr size_t kMistakesTold = 20;
 
+// What other systems add to a trace: as many as the standard allows.
+inline constexpr size_t kTraceStateMembersMax = 32;
+
 }  // namespace bobbin::internal
 
 #endif  // BOBBIN_SCHED_SRC_LIMITS_H_

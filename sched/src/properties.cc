@@ -13,6 +13,8 @@
 
 #include <bobbin/sched/internal/texts.h>
 
+#include "sched/src/utf8.h"
+
 namespace bobbin::internal {
 
 namespace {
@@ -20,26 +22,10 @@ namespace {
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\f'; }
 
 bool IsUtf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const auto first = static_cast<unsigned char>(text[at]);
-    const size_t length = first < 0x80   ? 1
-                          : first < 0xC2 ? 0
-                          : first < 0xE0 ? 2
-                          : first < 0xF0 ? 3
-                          : first < 0xF5 ? 4
-                                         : 0;
-    if (length == 0 || at + length > text.size()) return false;
-    for (size_t i = 1; i < length; ++i) {
-      if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return false;
-    }
-    // Too long for what they say, halves of a pair, and beyond the last character.
-    const auto second = length > 1 ? static_cast<unsigned char>(text[at + 1]) : 0;
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
-      return false;
-    }
-    at += length;
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
 }

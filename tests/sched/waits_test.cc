@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,10 +18,14 @@
 #include <bobbin/core/future.h>
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/executors.h>
+#include <bobbin/sched/json_lines.h>
+#include <bobbin/sched/log.h>
+#include <bobbin/sched/otlp.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
+#include <bobbin/sched/span.h>
 #include <bobbin/sched/task_group.h>
 
 #include "sched/src/runtime_core.h"
@@ -250,6 +255,28 @@ WaitStage OfAnExecutor(absl::Status (*wait)(Executors&)) {
           .is_satisfied = [all] { return all->runtime.core().executors().IsIdle(); }};
 }
 
+// A sink with a record that is written when the event is set.
+template <typename Sink, typename Record>
+WaitStage AwaitingASink(std::shared_ptr<Sink> (*make)(std::shared_ptr<Event> go), Record record,
+                        absl::Status (Sink::*wait)()) {
+  auto go = std::make_shared<Event>();
+  std::shared_ptr<Sink> sink = make(go);
+  sink->Add(std::move(record));
+  return {.wait = [sink, wait] { return ((*sink).*wait)(); },
+          .satisfy = [go] { go->Set(); },
+          .is_satisfied = [sink] { return sink->Statistics().queued == 0; }};
+}
+
+std::shared_ptr<JsonLines> SlowLines(std::shared_ptr<Event> go) {
+  return *JsonLines::Open({.write = [go](std::string_view) { return go->Wait(); }});
+}
+
+std::shared_ptr<OtlpSpans> SlowSpans(std::shared_ptr<Event> go) {
+  return OtlpSpans::Make({.send = [go](std::string_view) { return go->Wait(); },
+                          .interval = milliseconds(1),
+                          .attempt_max = hours(1)});
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"SleepFor",
@@ -282,6 +309,14 @@ const WaitStages& Stages() {
          return OfAnExecutor(
              [](Executors& executors) { return executors.Shutdown(std::chrono::hours(1)); });
        }},
+      {"JsonLines::Flush",
+       [](Runtime&) { return AwaitingASink(SlowLines, LogRecord(), &JsonLines::Flush); }},
+      {"JsonLines::Stop",
+       [](Runtime&) { return AwaitingASink(SlowLines, LogRecord(), &JsonLines::Stop); }},
+      {"OtlpSpans::Flush",
+       [](Runtime&) { return AwaitingASink(SlowSpans, SpanRecord(), &OtlpSpans::Flush); }},
+      {"OtlpSpans::Stop",
+       [](Runtime&) { return AwaitingASink(SlowSpans, SpanRecord(), &OtlpSpans::Stop); }},
       {"Runtime::Spawn",
        [](Runtime&) {
          return OfAnotherRuntime(Waiters::kOsThreads, [](std::unique_ptr<Runtime>& runtime) {
