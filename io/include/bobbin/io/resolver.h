@@ -33,8 +33,8 @@
 //                 descriptor or no virtual thread left.
 //   Order         Equal questions of virtual threads that are asked at once are asked once.
 //   Lifetime      Must outlive every call.
-//   Cost          A question takes a virtual thread, a look at two files on a platform thread, three
-//                 descriptors, and what the servers take. A cached answer: a mutex.
+//   Cost          A question takes a virtual thread, a look at two files on a platform thread,
+//                 three descriptors, and what the servers take. A cached answer: a mutex.
 //
 // Who owns what. c-ares sends the questions and takes the answers. Its channel must not be used
 // from two threads, so each question for one family has one of its own, which lies on the stack of
