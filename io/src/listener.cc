@@ -145,7 +145,7 @@ Result Listener::Pause() {
   if (pauses_.fetch_add(1) == 0) {
     const std::string text = fmt::format(
         "bobbin: accept {}: out of descriptors or memory; peers wait until there are some again\n",
-        local_address_.ToString());
+        name_);
     std::fputs(text.c_str(), stderr);
   }
   const absl::Status status = SleepFor(kAcceptPause);

@@ -49,6 +49,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -71,9 +72,15 @@ class Listener final : public AcceptOp {
   // they do not hear of it.
   enum class Shutdown : uint8_t { kEndsAccepts, kIsNotNoticed };
 
-  // `path` goes when it is closed.
-  Listener(FileDescriptor fd, Shutdown shutdown, BoundPath path)
-      : AcceptOp(pollable_), pollable_(fd.Release()), shutdown_(shutdown), path_(std::move(path)) {}
+  // `name` is for people. `path` goes when it is closed.
+  Listener(FileDescriptor fd, std::string name, Shutdown shutdown, BoundPath path)
+      : AcceptOp(pollable_),
+        pollable_(fd.Release()),
+        name_(std::move(name)),
+        shutdown_(shutdown),
+        path_(std::move(path)) {}
+
+  const std::string& name() const { return name_; }
 
   // How often an acceptor has paused.
   uint64_t pauses() const { return pauses_.load(); }
@@ -121,6 +128,7 @@ class Listener final : public AcceptOp {
   void Drop(uint32_t users, bool is_owner) noexcept;
 
   const Pollable pollable_;
+  const std::string name_;
   // Counted by acceptors, the first of which tells; read by anyone.
   bobbin::internal::Atomic<uint64_t> pauses_{0};
   const Shutdown shutdown_;

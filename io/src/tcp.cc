@@ -196,7 +196,8 @@ absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
   BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound,
                           AddressOf(fd.get(), ::getsockname, "local address"));
   ListenerHandle listener(
-      std::make_unique<Listener>(std::move(fd), Listener::Shutdown::kEndsAccepts, BoundPath())
+      std::make_unique<Listener>(std::move(fd), bound.ToString(), Listener::Shutdown::kEndsAccepts,
+                                 BoundPath())
           .release());
   return TcpListener(std::move(listener), bound);
 }

@@ -232,7 +232,7 @@ absl::Status UnixStream::WriteAllWithDescriptors(std::span<const std::byte> byte
   return absl::OkStatus();
 }
 
-absl::Status UnixStream::ShutdownWrite() { return socket().ShutdownWrite(); }
+absl::Status UnixStream::ShutdownWrite() { return socket().Shutdown(SHUT_WR); }
 
 void UnixStream::Close() { socket().Close(); }
 
@@ -274,9 +274,10 @@ absl::StatusOr<UnixListener> UnixListener::Bind(std::string_view name,
     return failed(-error);
   }
   ListenerHandle listener(
-      std::make_unique<Listener>(std::move(fd), Listener::Shutdown::kIsNotNoticed, std::move(path))
+      std::make_unique<Listener>(std::move(fd), std::string(name),
+                                 Listener::Shutdown::kIsNotNoticed, std::move(path))
           .release());
-  return UnixListener(std::move(listener), name);
+  return UnixListener(std::move(listener));
 }
 
 absl::StatusOr<UnixStream> UnixListener::Accept() {
@@ -286,9 +287,6 @@ absl::StatusOr<UnixStream> UnixListener::Accept() {
 
 void UnixListener::Close() { listener().Close(); }
 
-const std::string& UnixListener::name() const {
-  listener();
-  return name_;
-}
+const std::string& UnixListener::name() const { return listener().name(); }
 
 }  // namespace bobbin::io

@@ -154,12 +154,10 @@ class UnixListener {
   explicit operator bool() const { return listener_ != nullptr; }
 
  private:
-  UnixListener(internal::ListenerHandle listener, std::string_view name)
-      : listener_(std::move(listener)), name_(name) {}
+  explicit UnixListener(internal::ListenerHandle listener) : listener_(std::move(listener)) {}
   internal::Listener& listener() const;
 
   internal::ListenerHandle listener_;
-  std::string name_;
 };
 
 }  // namespace bobbin::io
