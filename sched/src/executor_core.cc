@@ -158,10 +158,11 @@ void ExecutorCore::Unlink(AsyncTask& task, WakeList& woken) noexcept {
   --live_count_;
   SetState(task, AsyncTask::State::kEnded);
   task.thread_ = nullptr;
-  if (__builtin_expect(discounted_task_ == &task, 0)) {
-    discounted_task_ = nullptr;
-    discounted_ = 0;
-  }
+  if (__builtin_expect(std::exchange(task.is_discounted_, false), 0)) --discounted_;
+  WakeIfDrained(woken);
+}
+
+void ExecutorCore::WakeIfDrained(WakeList& woken) noexcept {
   if (__builtin_expect(drained_waiters_.empty(), 1) || !IsDrained()) return;
   while (Waiter* const waiter = drained_waiters_.ClaimFront()) woken.Add(*waiter);
 }
@@ -333,18 +334,25 @@ void ExecutorCore::ServeDelays() noexcept {
 
 // --- The end.
 
-void ExecutorCore::Close(const Thread* caller) noexcept {
+void ExecutorCore::Close() noexcept {
   {
     SpinLockHolder hold(lock_);
     is_closed_ = true;
-    for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
-      auto& task = static_cast<AsyncTask&>(*live);
-      if (task.thread_ == nullptr || task.thread_ != caller) continue;
-      discounted_task_ = &task;
-      discounted_ = 1;
-    }
   }
   Drop(Unbegun::kDelayed, "the executor was shut down before its time had come");
+}
+
+void ExecutorCore::Discount(const Thread& thread) noexcept {
+  WakeList woken;
+  {
+    SpinLockHolder hold(lock_);
+    for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
+      auto& task = static_cast<AsyncTask&>(*live);
+      if (task.thread_ == &thread && !std::exchange(task.is_discounted_, true)) ++discounted_;
+    }
+    WakeIfDrained(woken);
+  }
+  woken.Dispatch();
 }
 
 bool ExecutorCore::AwaitDrained() noexcept {
@@ -400,7 +408,7 @@ void ExecutorCore::RequestStop() noexcept {
   for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
     const auto& task = static_cast<AsyncTask&>(*live);
     // It cannot end before it has left the list, for which it needs the lock.
-    if (task.thread_ != nullptr && !task.is_lent_ && &task != discounted_task_) {
+    if (task.thread_ != nullptr && !task.is_lent_ && !task.is_discounted_) {
       task.thread_->Cancel();
     }
   }
@@ -416,7 +424,7 @@ std::vector<std::string> ExecutorCore::Abandon() noexcept {
     while (live != nullptr) {
       auto& task = static_cast<AsyncTask&>(*live);
       live = live_.Next(*live);
-      if (&task == discounted_task_ || task.thread_ == nullptr) continue;
+      if (task.is_discounted_ || task.thread_ == nullptr) continue;
       std::string where;
       if (task.thread_->role() == Role::kVirtual) {
         where = fmt::format("virtual thread {}", static_cast<const Task&>(*task.thread_).id());
@@ -444,7 +452,9 @@ bool ExecutorCore::Join(std::chrono::nanoseconds budget) noexcept {
   const MonotonicTime end = MonotonicNow() + budget;
   {
     SpinLockHolder hold(lock_);
-    discounted_task_ = nullptr;
+    for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
+      static_cast<AsyncTask&>(*live).is_discounted_ = false;
+    }
     discounted_ = 0;
   }
   const DeadlineScope scope(budget);

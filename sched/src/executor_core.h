@@ -106,9 +106,10 @@ class ExecutorCore {
 
   // --- The end, in this order.
 
-  // Refuses new tasks, and drops those that are delayed. A running task on the calling thread, or
-  // `caller`, is not waited for by AwaitDrained from here on.
-  void Close(const Thread* caller) noexcept;
+  // Refuses new tasks, and drops those that are delayed.
+  void Close() noexcept;
+  // If `thread` runs a task, that one is not waited for by AwaitDrained from here on.
+  void Discount(const Thread& thread) noexcept;
   // Whether all have ended by the deadline in force.
   bool AwaitDrained() noexcept;
   bool IsIdle() noexcept;
@@ -116,10 +117,10 @@ class ExecutorCore {
   void DropUnbegun() noexcept;
   // Asks those that run to stop.
   void RequestStop() noexcept;
-  // Abandons those that still run, but for the caller's, and names them.
+  // Abandons those that still run and are waited for, and names them.
   std::vector<std::string> Abandon() noexcept;
-  // Waits for the caller's as well, and for the threads of the executor, so long. False if somebody
-  // may still use it: then it must not be destroyed.
+  // Waits for those as well that were discounted, and for the threads of the executor, so long.
+  // False if somebody may still use it: then it must not be destroyed.
   bool Join(std::chrono::nanoseconds budget) noexcept;
 
  protected:
@@ -182,6 +183,7 @@ class ExecutorCore {
   // Puts it among the delays; whether the caller must start somebody who serves them.
   bool PutDelay(AsyncTask& task, DelayNode&& node, MonotonicTime due, WakeList& woken) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void WakeIfDrained(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void HaveDelaysLookAgain(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndDelaysIfNone(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void StartServingDelays() noexcept;
@@ -194,7 +196,6 @@ class ExecutorCore {
   IntrusiveList<LiveTask> live_ ABSL_GUARDED_BY(lock_);
   size_t live_count_ ABSL_GUARDED_BY(lock_) = 0;
   size_t discounted_ ABSL_GUARDED_BY(lock_) = 0;
-  const AsyncTask* discounted_task_ ABSL_GUARDED_BY(lock_) = nullptr;
   bool is_closed_ ABSL_GUARDED_BY(lock_) = false;
   WaitQueue drained_waiters_ ABSL_GUARDED_BY(lock_);
 

@@ -119,7 +119,7 @@ ExecutorCore& ExecutorsCore::Begin(Executor& executor) {
     entry.core = std::make_unique<PlatformExecutor>(runtime_, executor.name(), entry.options,
                                                     std::move(sink));
   }
-  if (is_shut_down_) entry.core->Close(nullptr);
+  if (is_shut_down_) entry.core->Close();
   // Pairs with the acquire in Executor::core.
   executor.core_.store(entry.core.get(), std::memory_order_release);
   return *entry.core;
@@ -160,7 +160,24 @@ absl::Status ExecutorsCore::AwaitIdle() {
 
 // --- The end.
 
-absl::Status ExecutorsCore::Shutdown(std::chrono::nanoseconds budget, const Thread* caller) {
+void ExecutorsCore::Discount(const Thread& thread) {
+  for (ExecutorCore* const core : Cores()) core->Discount(thread);
+}
+
+std::string ExecutorsCore::DescribeEnd() {
+  uint64_t ended = 0;
+  uint64_t dropped = 0;
+  uint64_t abandoned = 0;
+  for (ExecutorCore* const core : Cores()) {
+    const ExecutorStatistics statistics = core->Statistics();
+    ended += statistics.completed + statistics.failed;
+    dropped += statistics.dropped;
+    abandoned += statistics.abandoned;
+  }
+  return fmt::format("of all tasks {} ended, {} dropped, {} abandoned", ended, dropped, abandoned);
+}
+
+absl::Status ExecutorsCore::Shutdown(std::chrono::nanoseconds budget) {
   const CancelShield shield;
   const MutexLock once(shutdown_mutex_);
   if (shutdown_result_.has_value()) return *shutdown_result_;
@@ -170,7 +187,7 @@ absl::Status ExecutorsCore::Shutdown(std::chrono::nanoseconds budget, const Thre
   }
   const Deadline end = Deadline::After(budget);
   const std::vector<ExecutorCore*> cores = Cores();
-  for (ExecutorCore* const core : cores) core->Close(caller);
+  for (ExecutorCore* const core : cores) core->Close();
   {
     const DeadlineScope grace(Grace(budget));
     for (ExecutorCore* const core : cores) static_cast<void>(core->AwaitDrained());
@@ -216,7 +233,8 @@ absl::StatusOr<Executor*> Executors::Find(std::string_view name, ThreadKind kind
 std::vector<const Executor*> Executors::All() const { return core_.All(); }
 absl::Status Executors::AwaitIdle() { return core_.AwaitIdle(); }
 absl::Status Executors::Shutdown(std::chrono::nanoseconds budget) {
-  return core_.Shutdown(budget, &internal::Current());
+  core_.Discount(internal::Current());
+  return core_.Shutdown(budget);
 }
 
 }  // namespace bobbin

@@ -43,8 +43,11 @@ class ExecutorsCore {
   bool IsIdle();
   absl::Status AwaitIdle();
 
-  // `caller`: the thread that is in one of the tasks, or null.
-  absl::Status Shutdown(std::chrono::nanoseconds budget, const Thread* caller);
+  // Nobody waits for the tasks that `thread` runs, from here on.
+  void Discount(const Thread& thread);
+  absl::Status Shutdown(std::chrono::nanoseconds budget);
+  // "of all tasks 7 ended, 2 dropped, 0 abandoned".
+  std::string DescribeEnd();
   bool is_shut_down() {
     const MutexLock lock(shutdown_mutex_);
     return shutdown_result_.has_value();

@@ -42,6 +42,7 @@ Runtime::~Runtime() {
 absl::Status Runtime::AwaitIdle() {
   return core_->AwaitIdle() ? absl::OkStatus() : internal::Current().StopStatus();
 }
+Lifecycle& Runtime::lifecycle() { return core_->lifecycle().facade(); }
 Executors& Runtime::executors() { return core_->executors().facade(); }
 absl::Status Runtime::Shutdown() { return core_->Shutdown(); }
 int Runtime::carriers() const { return core_->carrier_count(); }
@@ -59,6 +60,9 @@ int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
   if (status.ok()) {
     VirtualThread first = (*runtime)->Spawn({.name = "main"}, std::move(main));
     status = first.Join();
+    // It ended because it was asked to.
+    const bool is_asked = (*runtime)->lifecycle().stopping().IsSet();
+    if (is_asked && absl::IsCancelled(status)) status = absl::OkStatus();
     // A task may start virtual threads, and those may submit tasks.
     while (status.ok() && !(*runtime)->core().IsIdle()) {
       status = (*runtime)->AwaitIdle();

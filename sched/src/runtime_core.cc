@@ -51,7 +51,8 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       tasks_(std::max(options_.virtual_threads_max, kTasksMin)),
       live_max_(std::min(LiveMax(options_, stacks_, carrier_count_), tasks_.tasks_max())),
       monitor_(*this, options_.watchdog, options_.deadlock),
-      executors_(facade, std::move(options_.executors)) {
+      executors_(facade, std::move(options_.executors)),
+      lifecycle_(*this, options_.shutdown_budget) {
   InstallStackOverflowReport();
   if (options_.thread_signal != 0) ThreadSignal::Install(options_.thread_signal);
   SetDumpHook(&DumpForFailedCheck);
@@ -294,26 +295,30 @@ bool RuntimeCore::AwaitIdle() {
   return is_idle;
 }
 
+void RuntimeCore::LiftLimit() noexcept {
+  if (live_limit_ != nullptr) live_limit_->Release(kLiftedLimit);
+}
+
+void RuntimeCore::CancelAll() noexcept {
+  for (const auto& carrier : carriers_) carrier->RequestCancelAll();
+}
+
 absl::Status RuntimeCore::Shutdown() {
   BOBBIN_CHECK(OwnCarrier() == nullptr, "a runtime cannot be shut down from inside");
   const CancelShield shield;
   const MutexLock lock(shutdown_mutex_);
   if (shutdown_result_.has_value()) return *shutdown_result_;
 
-  // One budget for all: what the virtual threads leave is for the pool and the carriers.
-  const DeadlineScope budget(options_.shutdown_budget);
-  absl::Status result;
-  if (!executors_.is_shut_down()) {
-    result = executors_.Shutdown(options_.shutdown_budget * 4 / 5, nullptr);
-  }
-  // Who waits in Spawn must go on to end; what it starts is cancelled like all others.
-  if (live_limit_ != nullptr) live_limit_->Release(kLiftedLimit);
-  for (const auto& carrier : carriers_) carrier->RequestCancelAll();
+  // One budget for all: what the phases leave is for the virtual threads, the pools and the
+  // carriers.
+  absl::Status result = lifecycle_.AwaitPhases();
+  const DeadlineScope budget(lifecycle_.end());
   if (!threads_.empty() && !AwaitIdle()) {
     result.Update(MakeStatus(absl::StatusCode::kDeadlineExceeded, NameTheLiving()));
   }
-  is_stopped_.store(true);
   executors_.Join(options_.shutdown_budget / 10);
+  result.Update(lifecycle_.CloseResources());
+  is_stopped_.store(true);
   {
     const MutexLock pool_lock(pool_mutex_);
     for (const auto& pool : pools_) {

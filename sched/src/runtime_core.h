@@ -52,6 +52,7 @@
 #include "sched/src/carrier.h"
 #include "sched/src/executors_core.h"
 #include "sched/src/idle.h"
+#include "sched/src/lifecycle_core.h"
 #include "sched/src/monitor.h"
 #include "sched/src/os_thread_handle.h"
 
@@ -110,6 +111,10 @@ class RuntimeCore {
   StackUsage MeasureStacks();
   PlatformPool& PoolOf(BlockingLane lane);
   ExecutorsCore& executors() noexcept { return executors_; }
+  LifecycleCore& lifecycle() noexcept { return lifecycle_; }
+  // Of the stop: who waits in Spawn may go on; every virtual thread is asked to stop.
+  void LiftLimit() noexcept;
+  void CancelAll() noexcept;
 
   // --- Carriers.
 
@@ -171,6 +176,7 @@ class RuntimeCore {
   bool has_abandoned_carriers_ = false;
 
   ExecutorsCore executors_;
+  LifecycleCore lifecycle_;
 
   Mutex pool_mutex_;
   std::array<std::unique_ptr<PlatformPool>, kBlockingLanes> pools_ ABSL_GUARDED_BY(pool_mutex_);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <bobbin/core/vthread.h>
 #include <bobbin/sched/executors.h>
 #include <bobbin/sched/json_lines.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/log.h>
 #include <bobbin/sched/otlp.h>
 #include <bobbin/sched/platform_pool.h>
@@ -277,6 +279,36 @@ std::shared_ptr<OtlpSpans> SlowSpans(std::shared_ptr<Event> go) {
                           .attempt_max = hours(1)});
 }
 
+// A runtime of its own whose stop has a hook that ends when the event is set, and not before.
+struct Stopping {
+  Event go;
+  Event has_begun;
+  Runtime runtime{{.carriers = 1}};
+  std::optional<StopHook> hook = runtime.lifecycle().OnStop({.name = "stubborn"}, [this] {
+    has_begun.Set();
+    const CancelShield shield;
+    return go.Wait();
+  });
+};
+
+WaitStage AwaitingAStop(Runtime&) {
+  auto all = std::make_shared<Stopping>();
+  return {.wait = [all] { return all->runtime.lifecycle().Stop(); },
+          .satisfy = [all] { all->go.Set(); }};
+}
+
+WaitStage WithdrawingAStopHook(Runtime&) {
+  auto all = std::make_shared<Stopping>();
+  all->runtime.lifecycle().RequestStop();
+  EXPECT_OK(all->has_begun.Wait());
+  return {.wait =
+              [all] {
+                all->hook.reset();
+                return absl::OkStatus();
+              },
+          .satisfy = [all] { all->go.Set(); }};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"SleepFor",
@@ -317,6 +349,8 @@ const WaitStages& Stages() {
        [](Runtime&) { return AwaitingASink(SlowSpans, SpanRecord(), &OtlpSpans::Flush); }},
       {"OtlpSpans::Stop",
        [](Runtime&) { return AwaitingASink(SlowSpans, SpanRecord(), &OtlpSpans::Stop); }},
+      {"Lifecycle::Stop", AwaitingAStop},
+      {"StopHook::~StopHook", WithdrawingAStopHook},
       {"Runtime::Spawn",
        [](Runtime&) {
          return OfAnotherRuntime(Waiters::kOsThreads, [](std::unique_ptr<Runtime>& runtime) {

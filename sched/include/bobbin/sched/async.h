@@ -34,6 +34,7 @@
 #ifndef BOBBIN_SCHED_ASYNC_H_
 #define BOBBIN_SCHED_ASYNC_H_
 
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -73,16 +74,10 @@ class ExecutorChoice {
 template <typename F, typename... Arguments>
 using AsyncFuture = Future<internal::AsyncValue<std::decay_t<F>, std::decay_t<Arguments>...>>;
 
-// Has `body(arguments...)` run on the executor.
+// Has `body(arguments...)` run on the executor; returns an AsyncFuture of them.
 template <typename F, typename... Arguments>
-requires(!std::is_same_v<std::decay_t<F>, TaskOptions>) AsyncFuture<F, Arguments...> Async(
-    ExecutorChoice executor, F&& body, Arguments&&... arguments) {
-  return Async(executor, TaskOptions{}, std::forward<F>(body),
-               std::forward<Arguments>(arguments)...);
-}
-template <typename F, typename... Arguments>
-AsyncFuture<F, Arguments...> Async(ExecutorChoice executor, const TaskOptions& options, F&& body,
-                                   Arguments&&... arguments) {
+auto Async(ExecutorChoice executor, const TaskOptions& options, F&& body,
+           Arguments&&... arguments) {
   static_assert((!internal::kBorrows<std::decay_t<Arguments>> && ...),
                 "Async: an argument refers to something of the caller's, who may be gone when the "
                 "body runs: pass a copy, or a shared_ptr");
@@ -95,6 +90,13 @@ AsyncFuture<F, Arguments...> Async(ExecutorChoice executor, const TaskOptions& o
   }
   return internal::SubmitForFuture((*found)->core(), options, std::forward<F>(body),
                                    std::forward<Arguments>(arguments)...);
+}
+template <typename F, typename... Arguments>
+requires(!std::is_same_v<std::decay_t<F>, TaskOptions>) auto Async(ExecutorChoice executor,
+                                                                   F&& body,
+                                                                   Arguments&&... arguments) {
+  return Async(executor, TaskOptions{}, std::forward<F>(body),
+               std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace bobbin

@@ -39,6 +39,7 @@
 #include <bobbin/sched/deadlock.h>
 #include <bobbin/sched/dump.h>
 #include <bobbin/sched/executors.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/poller.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/statistics.h>
@@ -60,7 +61,8 @@ struct RuntimeOptions {
   // Live virtual threads at most: there Spawn waits, and TrySpawn answers RESOURCE_EXHAUSTED. Also
   // bounded by the guard pages a kernel before 6.13 can give.
   size_t virtual_threads_max = 16'000'000;
-  // What Shutdown and the destructor may take in all before they name who is left and go on.
+  // What the phases of its stop, Shutdown and the destructor may take in all before they name who
+  // is left and go on.
   std::chrono::nanoseconds shutdown_budget = std::chrono::seconds(25);
   // Who reports virtual threads that keep their carrier for too long.
   WatchdogOptions watchdog = {};
@@ -119,6 +121,8 @@ class Runtime {
 
   // Its executors, by name.
   Executors& executors();
+  // Its orderly end, in phases.
+  Lifecycle& lifecycle();
 
   // Shuts the executors down, cancels every virtual thread, waits for their end within the budget
   // and stops the carriers. OK when nothing was left; DEADLINE_EXCEEDED, naming who would not end,
@@ -148,7 +152,7 @@ class Runtime {
 
 // Runs `main` as the first virtual thread of a runtime of its own, waits for it and for everything
 // that it started, prints a failure to standard error, and returns the process's exit code: 0 for
-// OK, else 1.
+// OK, else 1. When the runtime was asked to stop (lifecycle.h), CANCELLED is OK.
 int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options = {});
 
 // How many CPUs this process may use: the affinity mask, bounded by the cgroup's quota (rounded

@@ -144,15 +144,19 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
     }
   }
   Returned Call() {
-    return std::apply(
-        [this](F& body, Arguments&... arguments) -> Returned {
-          if constexpr (TakesStopToken<F, Arguments...>) {
-            return std::invoke(body, StopToken(), arguments...);
-          } else {
+    if constexpr (TakesStopToken<F, Arguments...>) {
+      return std::apply(
+          [stop = StopToken()](F& body, Arguments&... arguments) -> Returned {
+            return std::invoke(body, stop, arguments...);
+          },
+          *body_);
+    } else {
+      return std::apply(
+          [](F& body, Arguments&... arguments) -> Returned {
             return std::invoke(body, arguments...);
-          }
-        },
-        *body_);
+          },
+          *body_);
+    }
   }
   absl::Status LastError() const noexcept override {
     if constexpr (kIsFuture<Returned>) {

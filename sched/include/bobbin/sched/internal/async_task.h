@@ -30,6 +30,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 
@@ -131,7 +132,7 @@ class AsyncTask : public PoolTask, public LiveTask {
   // On the submitting thread: has the executor's decorator go around the body.
   void Decorate(const TaskDecorator& decorator);
   // Execute, decorated, under the lock that it is to hold.
-  void ExecuteWithExtras() noexcept;
+  void ExecuteWithExtras() noexcept ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Whether what the last attempt has ended with is worth another one.
   bool IsWorthRetrying() const noexcept;
   std::chrono::nanoseconds NextBackoff() const noexcept;
@@ -143,7 +144,8 @@ class AsyncTask : public PoolTask, public LiveTask {
   MonotonicTime begun_at_;                // The same.
   Atomic<State> state_{State::kWaiting};  // Written under the executor's lock.
   bool is_timed_ = false;
-  bool is_lent_ = false;  // It runs on its submitter's thread.
+  bool is_lent_ = false;        // It runs on its submitter's thread.
+  bool is_discounted_ = false;  // It waits for the end of its executor itself.
   // Its thread's.
   bool is_over_ = false;       // It was dropped before it began.
   bool has_failed_ = false;    // The last attempt.

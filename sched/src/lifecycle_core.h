@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LifecycleCore: the phases of a runtime's stop, and their hooks.
+//
+// Whoever turns has_begun_ runs the phases, on an OS thread of their own or, at the runtime's end,
+// on its own; all others wait for has_ended_.
+//
+//   Called from   any thread; AwaitPhases and CloseResources: the runtime.
+//   Suspends      Stop, AwaitPhases, CloseResources.
+
+#ifndef BOBBIN_SCHED_SRC_LIFECYCLE_CORE_H_
+#define BOBBIN_SCHED_SRC_LIFECYCLE_CORE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/event.h>
+#include <bobbin/core/internal/atomic.h>
+#include <bobbin/core/mutex.h>
+#include <bobbin/sched/lifecycle.h>
+
+#include "sched/src/os_thread_handle.h"
+
+namespace bobbin::internal {
+
+class RuntimeCore;
+
+// A hook, as the registry, its StopHook and the thread that calls it share it.
+struct StopHookRecord {
+  const StopPhase phase;
+  const std::string name;
+  absl::AnyInvocable<absl::Status()> call;  // The caller's, once it is taken; else its StopHook's.
+  Mutex mutex;
+  bool is_withdrawn ABSL_GUARDED_BY(mutex) = false;
+  bool is_taken ABSL_GUARDED_BY(mutex) = false;
+  absl::Status result;  // Written before it has ended.
+  Event has_ended;      // Set once it was taken, and called.
+};
+
+class LifecycleCore {
+ public:
+  LifecycleCore(RuntimeCore& runtime, std::chrono::nanoseconds budget);
+  LifecycleCore(const LifecycleCore&) = delete;
+  LifecycleCore& operator=(const LifecycleCore&) = delete;
+  ~LifecycleCore();
+
+  Lifecycle& facade() noexcept { return facade_; }
+  Event& stopping() noexcept { return stopping_; }
+
+  std::shared_ptr<StopHookRecord> Add(const StopHookOptions& options,
+                                      absl::AnyInvocable<absl::Status()> hook);
+  // `cause` is for the log.
+  void RequestStop(std::string_view cause);
+  absl::Status Stop();
+
+  // Runs the phases before the last one, or waits for whoever does.
+  absl::Status AwaitPhases();
+  // What is left of the budget, for what follows; never nothing.
+  Deadline end() const noexcept;
+  // The last phase.
+  absl::Status CloseResources();
+
+ private:
+  using Hook = std::shared_ptr<StopHookRecord>;
+
+  // True for the one who is to run the phases.
+  bool Begin(std::string_view cause);
+  void RunPhases();
+  std::vector<Hook> Take(StopPhase phase);
+  // When the phase is to end.
+  Deadline EndOf(StopPhase phase) const;
+  void RunHooks(StopPhase phase, Deadline end);
+  void RunExecutors(Deadline end);
+  void Note(absl::Status status);
+  void Log(std::string_view line) const;
+
+  RuntimeCore& runtime_;
+  const std::chrono::nanoseconds budget_;
+  Lifecycle facade_{*this};
+
+  Mutex mutex_;
+  std::vector<Hook> hooks_ ABSL_GUARDED_BY(mutex_);
+  OsThreadHandle thread_ ABSL_GUARDED_BY(mutex_);
+
+  Atomic<bool> has_begun_{false};  // Turned by the one who runs the phases.
+  Event stopping_;
+  Event has_ended_;
+  // Of the one who runs the phases; from has_ended_ on, they do not change.
+  Deadline end_ = Deadline::Never();
+  absl::Status result_;
+};
+
+}  // namespace bobbin::internal
+
+#endif  // BOBBIN_SCHED_SRC_LIFECYCLE_CORE_H_
