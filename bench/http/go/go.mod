@@ -1,0 +1,3 @@
+module bobbin/bench/http
+
+go 1.19
