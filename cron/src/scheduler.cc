@@ -62,11 +62,45 @@ nlohmann::ordered_json JsonOf(const JobInfo& job) {
   return json;
 }
 
+// What is known of a job, but for the lengths of its runs.
+void AddNumbers(MetricsSnapshot& snapshot, const JobInfo& job) {
+  const std::vector<Attribute> attributes = {{"bobbin.job", job.name}};
+  const auto count = [&](MetricOptions metric, uint64_t value) {
+    snapshot.AddCounter(metric, static_cast<double>(value), attributes);
+  };
+  const auto measure = [&](MetricOptions metric, double value) {
+    snapshot.AddGauge(metric, value, attributes);
+  };
+  count({.name = "bobbin.scheduler.runs", .help = "Runs whose body was executed."}, job.runs);
+  count({.name = "bobbin.scheduler.failures", .help = "Runs that failed, or could not start."},
+        job.failures);
+  count({.name = "bobbin.scheduler.overlap_skips",
+         .help = "Due times that found the run before still going."},
+        job.overlap_skips);
+  count({.name = "bobbin.scheduler.lease_skips", .help = "Runs whose lease another one held."},
+        job.lease_skips);
+  count({.name = "bobbin.scheduler.leases_lost", .help = "Leases that were lost during a run."},
+        job.leases_lost);
+  count({.name = "bobbin.scheduler.missed", .help = "Due times that were slept through."},
+        job.missed);
+  measure(
+      {.name = "bobbin.scheduler.start_lag", .help = "How late the last run began.", .unit = "ms"},
+      absl::ToDoubleMilliseconds(job.start_lag));
+  measure({.name = "bobbin.scheduler.running", .help = "Whether a run goes on now."},
+          job.is_running ? 1 : 0);
+}
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options) {
   const bool has_thread = options.drive == SchedulerOptions::Drive::kOwnThread;
+  Metrics* const metrics = options.metrics;
   core_ = std::make_shared<internal::SchedulerCore>(std::move(options));
+  if (metrics != nullptr) {
+    source_ = metrics->AddSource([core = core_.get()](MetricsSnapshot& snapshot) {
+      for (const JobInfo& job : core->Jobs()) AddNumbers(snapshot, job);
+    });
+  }
   if (!has_thread) return;
   thread_ = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "cron", .threads = 1});
   const absl::Status started = thread_->Submit([core = core_] { core->Loop(); });

@@ -84,6 +84,7 @@ class SchedulerCore::Run {
     core->NoteStart(start_, started);
     const int64_t token = core->TokenOf(start_);
     absl::Status status;
+    const MonotonicTime begun = core->options_.clock->Now().monotonic;
     const std::exception_ptr exception = bobbin::internal::CaptureException([&] {
       status = job.body(JobRun{
           .name = job.name, .scheduled = start_.scheduled, .stop = *start_.stop, .token = token});
@@ -91,6 +92,7 @@ class SchedulerCore::Run {
     if (exception != nullptr) {
       status = MakeStatus(absl::StatusCode::kUnknown, "its body ended with an exception");
     }
+    core->NoteDuration(job, core->options_.clock->Now().monotonic - begun, status);
     if (job.lease_terms) core->ReleaseLease(start_);
     core->EndRun(start_, Ended::kRan, status, started);
   }
@@ -99,6 +101,23 @@ class SchedulerCore::Run {
   std::shared_ptr<SchedulerCore> core_;
   Start start_;
 };
+
+SchedulerCore::SchedulerCore(SchedulerOptions options) : options_(std::move(options)) {
+  if (options_.metrics == nullptr) return;
+  auto durations = options_.metrics->MakeHistogram({.name = "bobbin.scheduler.run.duration",
+                                                    .help = "How long the bodies of jobs took.",
+                                                    .unit = "ms"});
+  BOBBIN_CHECK(durations.ok(), MessageOf(durations.status()));
+  durations_ = *durations;
+}
+
+void SchedulerCore::NoteDuration(const Job& job, std::chrono::nanoseconds duration,
+                                 const absl::Status& status) {
+  if (!durations_) return;
+  durations_
+      ->At({{"bobbin.job", job.name}, {"bobbin.outcome", status.ok() ? "success" : "failure"}})
+      .Record(std::chrono::duration<double, std::milli>(duration).count());
+}
 
 absl::StatusOr<std::string> SchedulerCore::Replaced(std::string_view text) const {
   return bobbin::internal::ReplacePlaceholders(

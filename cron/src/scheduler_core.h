@@ -20,6 +20,7 @@
 #ifndef BOBBIN_CRON_SRC_SCHEDULER_CORE_H_
 #define BOBBIN_CRON_SRC_SCHEDULER_CORE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -45,6 +46,7 @@
 #include <bobbin/cron/lease.h>
 #include <bobbin/cron/schedule.h>
 #include <bobbin/cron/scheduler.h>
+#include <bobbin/sched/metrics.h>
 
 namespace bobbin::cron::internal {
 
@@ -105,7 +107,7 @@ struct EarlierThenByName {
 
 class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
  public:
-  explicit SchedulerCore(SchedulerOptions options) : options_(std::move(options)) {}
+  explicit SchedulerCore(SchedulerOptions options);
 
   absl::Status Add(JobOptions options, JobBody body) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Remove(std::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -188,7 +190,11 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
   JobInfo InfoOf(const Job& job, const Clock::Reading& now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // How long the body of a run has taken.
+  void NoteDuration(const Job& job, std::chrono::nanoseconds duration, const absl::Status& status);
+
   const SchedulerOptions options_;
+  std::optional<MetricFamily<Histogram>> durations_;  // Never changes; nothing without metrics.
 
   mutable Mutex mutex_;
   Condition changed_;  // The timetable has an earlier instant, or it is to stop.

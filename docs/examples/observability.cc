@@ -15,9 +15,13 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/json_lines.h>
 #include <bobbin/sched/log.h>
+#include <bobbin/sched/metrics.h>
 #include <bobbin/sched/otlp.h>
+#include <bobbin/sched/platform_pool.h>
+#include <bobbin/sched/prometheus.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
+#include <bobbin/sched/runtime_metrics.h>
 #include <bobbin/sched/span.h>
 #include <bobbin/sched/task_group.h>
 #include <bobbin/sched/trace_context.h>
@@ -66,6 +70,27 @@ std::string HeaderForTheNextProcess() {
 }
 // [/client]
 
+// [metrics]
+absl::Status Count(bobbin::Metrics& metrics) {
+  BOBBIN_ASSIGN_OR_RETURN(const auto orders,
+                          metrics.MakeCounter({.name = "shop.orders", .unit = "{order}"}));
+  BOBBIN_ASSIGN_OR_RETURN(const auto sizes, metrics.MakeHistogram({.name = "shop.order.items",
+                                                                   .bounds = {1, 2, 5, 10}}));
+  const bobbin::Counter express = orders.At({{"kind", "express"}});  // Once, and kept.
+  const bobbin::Histogram items = sizes.At();
+  express.Add();
+  items.Record(3);
+  return absl::OkStatus();
+}
+// [/metrics]
+
+// [prometheus]
+std::string Scrape(bobbin::Metrics& metrics, const bobbin::PlatformPool& reports) {
+  const bobbin::MetricsSource pool = bobbin::MeasurePool(metrics, reports);
+  return bobbin::PrometheusText(metrics.Snapshot());
+}
+// [/prometheus]
+
 absl::Status PostToCollector(std::string_view body) {
   fmt::print("{} bytes for the collector\n", body.size());
   return absl::OkStatus();
@@ -79,6 +104,18 @@ absl::Status Export() {
   // [/otlp]
   for (int i = 0; i < 100; ++i) BOBBIN_RETURN_IF_ERROR(Charge(i));
   return spans->Stop();
+}
+
+absl::Status Measure() {
+  bobbin::Metrics metrics;
+  const bobbin::PlatformPool reports({.name = "reports"});
+  BOBBIN_RETURN_IF_ERROR(Count(metrics));
+  const std::string text = Scrape(metrics, reports);
+  fmt::print("{}", text);
+  const bool is_there =
+      text.find("shop_orders_total{kind=\"express\"} 1") != text.npos &&
+      text.find("bobbin_task_queue_depth{bobbin_executor=\"reports\"} 0") != text.npos;
+  return is_there ? absl::OkStatus() : absl::InternalError("not all is there");
 }
 
 absl::Status Main() {
@@ -98,7 +135,8 @@ absl::Status Main() {
   BOBBIN_RETURN_IF_ERROR(lines->Stop());
   const bobbin::BatchStatistics written = lines->Statistics();
   if (written.written != 6 || written.dropped != 0) return absl::InternalError("not six lines");
-  return Export();
+  BOBBIN_RETURN_IF_ERROR(Export());
+  return Measure();
 }
 
 }  // namespace

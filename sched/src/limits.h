@@ -86,6 +86,13 @@ inline constexpr size_t kMistakesTold = 20;
 // What other systems add to a trace: as many as the standard allows.
 inline constexpr size_t kTraceStateMembersMax = 32;
 
+// Shards in which the threads count for a metric: carriers beyond that number share one. More make
+// a histogram of 2000 series large; not tuned.
+inline constexpr size_t kMetricShards = 16;
+
+// The name of a metric; longer ones are some text from outside.
+inline constexpr size_t kMetricNameBytesMax = 255;
+
 }  // namespace bobbin::internal
 
 #endif  // BOBBIN_SCHED_SRC_LIMITS_H_

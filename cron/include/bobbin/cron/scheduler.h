@@ -58,6 +58,7 @@
 #include <bobbin/cron/job.h>
 #include <bobbin/cron/job_runner.h>
 #include <bobbin/cron/lease.h>
+#include <bobbin/sched/metrics.h>
 
 namespace bobbin::cron {
 
@@ -80,6 +81,9 @@ struct SchedulerOptions {
   // once.
   absl::AnyInvocable<absl::StatusOr<std::optional<std::string>>(std::string_view key) const>
       property = {};
+  // Where the jobs' numbers go, if anywhere: bobbin.scheduler.run.duration, by job and outcome, of
+  // the runs whose bodies were executed; and what JobInfo counts. Must outlive the scheduler.
+  Metrics* metrics = nullptr;
   // Who looks at the timetable.
   enum class Drive : uint8_t {
     kOwnThread,
@@ -147,6 +151,7 @@ class Scheduler {
 
   std::shared_ptr<internal::SchedulerCore> core_;
   std::unique_ptr<PlatformPool> thread_;  // The one that keeps the timetable; or nothing.
+  MetricsSource source_;
 };
 
 }  // namespace bobbin::cron
