@@ -16,6 +16,7 @@
 #include <bobbin/core/no_suspend.h>
 #include <bobbin/core/status.h>
 
+#include "io/src/result.h"
 #include "io/src/watch_set.h"
 
 namespace bobbin::io::internal {
@@ -93,7 +94,8 @@ void FamilyQuestion::OnSocket(void* argument, ares_socket_t fd, int readable, in
   if (std::find(self.sockets_.begin(), self.sockets_.end(), fd) == self.sockets_.end()) {
     self.sockets_.push_back(fd);
   }
-  self.status_.Update(self.watched_.Watch(fd, events));
+  const Result watched = self.watched_.Watch(fd, events);
+  if (watched < 0) self.status_.Update(ResultStatus(watched, "watch a socket"));
 }
 
 void FamilyQuestion::OnAnswer(void* argument, int status, int, unsigned char* message, int bytes) {

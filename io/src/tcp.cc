@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,9 +13,12 @@
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/status.h>
+#include <bobbin/io/host_port.h>
+#include <bobbin/io/resolver.h>
 #include <bobbin/io/tcp.h>
 
 #include "io/src/blocking.h"
+#include "io/src/connect_race.h"
 #include "io/src/file_descriptor.h"
 #include "io/src/listener.h"
 #include "io/src/op.h"
@@ -92,14 +96,29 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer, const Tc
 }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer, const TcpOptions& options) {
-  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(peer));
-  return Connect(address, options);
+  BOBBIN_ASSIGN_OR_RETURN(const HostPort parts, HostPort::Split(peer));
+  return Connect(parts.host, parts.port, options);
 }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view host, uint16_t port,
                                              const TcpOptions& options) {
-  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Parse(host, port));
-  return Connect(address, options);
+  return Connect(ConnectOptions{.tcp = options}, host, port);
+}
+
+absl::StatusOr<TcpStream> TcpStream::Connect(const ConnectOptions& options, std::string_view host,
+                                             uint16_t port) {
+  Resolver& resolver = options.resolver != nullptr ? *options.resolver : Resolver::Default();
+  BOBBIN_ASSIGN_OR_RETURN(
+      const std::vector<SocketAddress> addresses,
+      resolver.Resolve({.families = options.families, .search = options.search, .port = port},
+                       host));
+  if (addresses.size() == 1) return Connect(addresses.front(), options.tcp);
+  BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd,
+                          internal::RaceToConnect({.addresses = addresses,
+                                                   .attempt_delay = options.attempt_delay,
+                                                   .tcp = options.tcp,
+                                                   .name = host}));
+  return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
 }
 
 absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {

@@ -8,21 +8,19 @@
 #include <bobbin/core/status.h>
 #include <bobbin/io/readiness.h>
 
-#include "io/src/result.h"
-
 namespace bobbin::io::internal {
 
 WatchSet::WatchSet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.is_open()) status_ = ResultStatus(-errno, "epoll_create");
 }
 
-absl::Status WatchSet::Watch(int fd, uint32_t events) {
+Result WatchSet::Watch(int fd, uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0) return absl::OkStatus();
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
-  return ResultStatus(-errno, "epoll_ctl");
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0) return 0;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return 0;
+  return -errno;
 }
 
 void WatchSet::Forget(int fd) {

@@ -27,6 +27,7 @@
 #include <bobbin/core/deadline.h>
 
 #include "io/src/file_descriptor.h"
+#include "io/src/result.h"
 
 namespace bobbin::io::internal {
 
@@ -38,8 +39,9 @@ class WatchSet {
 
   // Why there is none, or OK. REQUIRES of all other calls: it is OK.
   const absl::Status& status() const { return status_; }
-  // Watches `fd` for `events` (EPOLLIN, EPOLLOUT), and for nothing else if it did before.
-  absl::Status Watch(int fd, uint32_t events);
+  // Watches `fd` for `events` (EPOLLIN, EPOLLOUT), and for nothing else if it did before; 0 if that
+  // goes.
+  Result Watch(int fd, uint32_t events);
   void Forget(int fd);
 
   // Waits until something is ready, or until `deadline`: then nothing is returned. The result is

@@ -334,6 +334,25 @@ WaitStage DestroyingAServer(Runtime& runtime) {
           .waiters = Waiters::kOfRuntime};
 }
 
+WaitStage ConnectingByName(Runtime&) {
+  struct Asked {
+    DnsServer server{[](const DnsAsked&) -> DnsReply {
+      return {.addresses = {"127.0.0.1"}, .delivery = DnsReply::Delivery::kHeld};
+    }};
+    io::Resolver resolver{{.servers = {server.address()}, .attempt = std::chrono::hours(1)}};
+    io::TcpListener listener = io::TcpListener::Bind("127.0.0.1:0").value();
+  };
+  auto all = std::make_shared<Asked>();
+  return {.wait =
+              [all] {
+                return io::TcpStream::Connect({.resolver = &all->resolver}, "a.test.",
+                                              all->listener.local_address().port())
+                    .status();
+              },
+          .satisfy = [all] { all->server.Release(); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
@@ -342,6 +361,39 @@ const WaitStages& Stages() {
       {"TcpStream::Write", WriteStage<io::TcpStream>(Write)},
       {"TcpStream::WriteAll", WriteStage<io::TcpStream>(WriteAll)},
       {"TcpStream::WriteCounted", WriteStage<io::TcpStream>(WriteCounted)},
+      {"TcpStream::Connect, by name", ConnectingByName},
+      {"TcpStream::Read",
+       [](Runtime&) {
+         return Reading(1, [](io::TcpStream& stream, std::span<std::byte> buffer) {
+           return stream.Read(buffer).status();
+         });
+       }},
+      {"TcpStream::ReadExact",
+       [](Runtime&) {
+         return Reading(2, [](io::TcpStream& stream, std::span<std::byte> buffer) {
+           return stream.ReadExact(buffer);
+         });
+       }},
+      {"TcpStream::Write",
+       [](Runtime&) {
+         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
+           return stream.Write(bytes).status();
+         });
+       }},
+      {"TcpStream::WriteAll",
+       [](Runtime&) {
+         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
+           return stream.WriteAll(bytes);
+         });
+       }},
+      {"TcpStream::WriteCounted",
+       [](Runtime&) {
+         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
+           const io::Progress progress = stream.WriteCounted(bytes);
+           EXPECT_EQ(progress.bytes, progress.status.ok() ? bytes.size() : 0);
+           return progress.status;
+         });
+       }},
       {"TcpListener::Accept", Accepting},
       {"Resolver::Resolve", Resolving},
       {"Server::Wait", AwaitingAServer},

@@ -13,8 +13,8 @@
 //                 foreign threads only a deadline ends a call that blocks.
 //   Errors        ABORTED: this side has closed it. UNAVAILABLE: the peer reset, has gone, does not
 //                 answer or refuses. FAILED_PRECONDITION: a second reader or writer. OUT_OF_RANGE:
-//                 ReadExact met the end. INVALID_ARGUMENT: the text is no address. Everything else
-//                 as errno's canonical code.
+//                 ReadExact met the end. INVALID_ARGUMENT: the text is no address, and no name.
+//                 Everything else as errno's canonical code; of names as Resolver has it.
 //   Order         Acceptors are served first come, first served.
 //   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns,
 //                 not longer.
@@ -46,6 +46,7 @@
 #include <bobbin/io/address.h>
 #include <bobbin/io/internal/handles.h>
 #include <bobbin/io/progress.h>
+#include <bobbin/io/resolver.h>
 
 namespace bobbin::io {
 
@@ -84,17 +85,33 @@ struct TcpOptions {
   OnClose on_close = OnClose::kDeliver;
 };
 
+struct ConnectOptions {
+  // Who knows the addresses of names; null: Resolver::Default().
+  Resolver* resolver = nullptr;
+  Families families = Families::kBoth;
+  SearchList search = SearchList::kUsed;
+  // How long an address has to itself before the next one is tried, too.
+  std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds(250);
+  TcpOptions tcp = {};
+};
+
 class TcpStream {
  public:
   // Holds nothing; to be assigned to.
   TcpStream() = default;
 
-  // Connects. The text is `host:port`, numeric (see address.h).
+  // Connects. The text is `host:port` (see host_port.h).
   static absl::StatusOr<TcpStream> Connect(const SocketAddress& peer,
                                            const TcpOptions& options = {});
   static absl::StatusOr<TcpStream> Connect(std::string_view peer, const TcpOptions& options = {});
+  // To a numeric host, or to that address of a name which answers first (RFC 8305): they are tried
+  // one after the other, the families in turn, and the next one also begins when the one before
+  // takes too long. The others are closed when it returns. If none can be connected to, the error
+  // has what became of each.
   static absl::StatusOr<TcpStream> Connect(std::string_view host, uint16_t port,
                                            const TcpOptions& options = {});
+  static absl::StatusOr<TcpStream> Connect(const ConnectOptions& options, std::string_view host,
+                                           uint16_t port);
   // Takes over a connected stream socket, of any family. One that would wait for the peer when it
   // is closed will not do so. REQUIRES: nobody else uses the descriptor.
   static TcpStream Adopt(int fd);
