@@ -53,6 +53,10 @@ void ThreadSignal::Install(int signal) noexcept {
   BOBBIN_CHECK(sigaction(signal, &action, nullptr) == 0, "that signal cannot be handled");
 }
 
+bool ThreadSignal::Is(int signal) noexcept {
+  return signal != 0 && installed_signal.load() == signal;
+}
+
 void ThreadSignal::AdmitHere() noexcept {
   const int signal = installed_signal.load();
   if (signal == 0) return;

@@ -2,6 +2,7 @@
 //
 // The waits of io, one by one, as docs/waits.md lists them.
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include <bobbin/io/readiness.h>
 #include <bobbin/io/resolver.h>
 #include <bobbin/io/server.h>
+#include <bobbin/io/signals.h>
 #include <bobbin/io/tcp.h>
 #include <bobbin/io/unix.h>
 #include <bobbin/sched/runtime.h>
@@ -353,6 +355,15 @@ WaitStage ConnectingByName(Runtime&) {
           .sight_on_os_threads = Sight::kBlurred};
 }
 
+WaitStage AwaitingSignal(Runtime&) {
+  // One that nobody has waited for may come when the stage has gone.
+  [[maybe_unused]] static const auto before = ::signal(SIGUSR1, SIG_IGN);
+  auto signals = std::make_shared<io::Signals>(io::Signals::Open({SIGUSR1}).value());
+  return {.wait = [signals] { return signals->Wait().status(); },
+          .satisfy = [] { EXPECT_EQ(::kill(::getpid(), SIGUSR1), 0); },
+          .sight_on_os_threads = Sight::kBlurred};
+}
+
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
@@ -418,6 +429,7 @@ const WaitStages& Stages() {
       {"PipeWriter::Write", PipeWriteStage(Write)},
       {"PipeWriter::WriteAll", PipeWriteStage(WriteAll)},
       {"PipeWriter::WriteCounted", PipeWriteStage(WriteCounted)},
+      {"Signals::Wait", AwaitingSignal},
       {"WaitReadable", AwaitingReadable},
       {"WaitWritable", AwaitingWritable},
   };

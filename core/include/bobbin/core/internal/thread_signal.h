@@ -22,6 +22,8 @@ namespace bobbin::internal {
 struct ThreadSignal {
   // Installs the handler, for the process. Another signal than before moves it.
   static void Install(int signal) noexcept;
+  // Whether it is this one.
+  static bool Is(int signal) noexcept;
   // Lets the signal in on the calling OS thread.
   static void AdmitHere() noexcept;
   // Sends it. False: none is installed, or the process has no such thread.
