@@ -22,18 +22,24 @@
 
 namespace bobbin::test {
 
+using WireBytes = std::string;
+
+struct WireQuestion {
+  WireBytes number;  // Two bytes.
+  WireBytes bytes;   // Name, type and class as they came.
+  DnsAsked asked;
+};
+
 namespace {
 
 constexpr uint8_t kTypeA = 1, kTypeCname = 5, kTypeSoa = 6, kTypeAaaa = 28;
 constexpr size_t kHeaderBytes = 12;
 
-using Bytes = std::string;
-
-void PutNumber(uint32_t number, int bytes, Bytes& out) {
+void PutNumber(uint32_t number, int bytes, WireBytes& out) {
   for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(number >> 8 * i & 255);
 }
 
-void PutName(std::string_view name, Bytes& out) {
+void PutName(std::string_view name, WireBytes& out) {
   while (!name.empty()) {
     const std::string_view label = name.substr(0, name.find('.'));
     out += static_cast<char>(label.size());
@@ -43,7 +49,8 @@ void PutName(std::string_view name, Bytes& out) {
   out += '\0';
 }
 
-void PutRecord(std::string_view name, uint8_t type, uint32_t keep, const Bytes& data, Bytes& out) {
+void PutRecord(std::string_view name, uint8_t type, uint32_t keep, const WireBytes& data,
+               WireBytes& out) {
   PutName(name, out);
   PutNumber(type, 2, out);
   PutNumber(1, 2, out);
@@ -52,27 +59,21 @@ void PutRecord(std::string_view name, uint8_t type, uint32_t keep, const Bytes& 
   out += data;
 }
 
-Bytes NameBytes(std::string_view name) {
-  Bytes bytes;
+WireBytes NameBytes(std::string_view name) {
+  WireBytes bytes;
   PutName(name, bytes);
   return bytes;
 }
 
 // The address, if it is of that family.
-Bytes AddressBytes(const std::string& text, bool is_ipv6) {
+WireBytes AddressBytes(const std::string& text, bool is_ipv6) {
   std::array<char, 16> bytes;
   if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, text.c_str(), bytes.data()) != 1) return {};
   return {bytes.data(), is_ipv6 ? size_t{16} : size_t{4}};
 }
 
-struct Question {
-  Bytes number;  // Two bytes.
-  Bytes bytes;   // Name, type and class as they came.
-  DnsAsked asked;
-};
-
-Question ParseQuestion(const Bytes& message, bool is_over_tcp) {
-  Question question;
+WireQuestion ParseQuestion(const WireBytes& message, bool is_over_tcp) {
+  WireQuestion question;
   question.number = message.substr(0, 2);
   size_t at = kHeaderBytes;
   while (at < message.size() && message[at] != 0) {
@@ -88,9 +89,9 @@ Question ParseQuestion(const Bytes& message, bool is_over_tcp) {
   return question;
 }
 
-Bytes Header(const Question& question, uint8_t code, bool is_truncated, uint32_t answers,
-             uint32_t authorities) {
-  Bytes out = question.number;
+WireBytes Header(const WireQuestion& question, uint8_t code, bool is_truncated, uint32_t answers,
+                 uint32_t authorities) {
+  WireBytes out = question.number;
   out += static_cast<char>(is_truncated ? 0x83 : 0x81);
   out += static_cast<char>(0x80 | code);
   PutNumber(1, 2, out);
@@ -100,14 +101,13 @@ Bytes Header(const Question& question, uint8_t code, bool is_truncated, uint32_t
   return out + question.bytes;
 }
 
-Bytes Answer(const Question& question, const DnsReply& reply) {
-  using Delivery = DnsReply::Delivery;
-  const bool is_truncated =
-      reply.delivery == Delivery::kTruncated || reply.delivery == Delivery::kHungUp;
+WireBytes Answer(const WireQuestion& question, const DnsReply& reply) {
+  const bool is_truncated = reply.delivery == DnsReply::Delivery::kTruncated ||
+                            reply.delivery == DnsReply::Delivery::kHungUp;
   if (is_truncated && !question.asked.is_over_tcp) return Header(question, 0, true, 0, 0);
-  Bytes records;
+  WireBytes records;
   uint32_t count = 0;
-  if (reply.delivery == Delivery::kLooping) {
+  if (reply.delivery == DnsReply::Delivery::kLooping) {
     // The name is a pointer to itself.
     const size_t at = kHeaderBytes + question.bytes.size();
     PutNumber(static_cast<uint32_t>(0xc000 | at), 2, records);
@@ -123,25 +123,25 @@ Bytes Answer(const Question& question, const DnsReply& reply) {
     ++count;
   }
   for (const std::string& text : reply.addresses) {
-    const Bytes address = AddressBytes(text, question.asked.is_ipv6);
+    const WireBytes address = AddressBytes(text, question.asked.is_ipv6);
     if (address.empty()) continue;
     PutRecord(owner, question.asked.is_ipv6 ? kTypeAaaa : kTypeA, reply.keep, address, records);
     ++count;
   }
   uint32_t authorities = 0;
   if (reply.keep_nothing) {
-    Bytes soa = NameBytes("ns.test") + NameBytes("admin.test");
+    WireBytes soa = NameBytes("ns.test") + NameBytes("admin.test");
     for (const uint32_t number : {1u, 2u, 3u, 4u, *reply.keep_nothing}) PutNumber(number, 4, soa);
     PutRecord("test", kTypeSoa, *reply.keep_nothing, soa, records);
     authorities = 1;
   }
-  if (reply.delivery == Delivery::kCut) records.resize(records.size() - 3);
+  if (reply.delivery == DnsReply::Delivery::kCut) records.resize(records.size() - 3);
   return Header(question, reply.code, false, count, authorities) + records;
 }
 
-Bytes Nonsense(const Question& question, DnsNonsense kind) {
+WireBytes Nonsense(const WireQuestion& question, DnsNonsense kind) {
   const DnsReply wrong{.addresses = {"203.0.113.66", "2001:db8::66"}};
-  Question other = question;
+  WireQuestion other = question;
   switch (kind) {
     case DnsNonsense::kWrongNumber:
       other.number[1] = static_cast<char>(other.number[1] ^ 0x55);
@@ -150,7 +150,7 @@ Bytes Nonsense(const Question& question, DnsNonsense kind) {
       other.bytes[1] = other.bytes[1] == 'z' ? 'y' : 'z';
       return Answer(other, wrong);
     case DnsNonsense::kGarbage:
-      return Bytes(40, '\xff');
+      return WireBytes(40, '\xff');
     case DnsNonsense::kShort:
       return question.number + "x";
   }
@@ -161,7 +161,7 @@ Bytes Nonsense(const Question& question, DnsNonsense kind) {
 
 struct DnsServer::State {
   struct Held {
-    Question question;
+    WireQuestion question;
     DnsReply reply;
     int fd;
     sockaddr_in peer;
@@ -171,9 +171,9 @@ struct DnsServer::State {
   void TakeDatagram();
   // False when the peer has ended.
   bool TakeFromConnection(int fd);
-  void Serve(const Question& question, int fd, const sockaddr_in& peer);
-  void Send(const Question& question, const DnsReply& reply, int fd, const sockaddr_in& peer);
-  void SendBytes(const Bytes& bytes, bool is_over_tcp, int fd, const sockaddr_in& peer);
+  void Serve(const WireQuestion& question, int fd, const sockaddr_in& peer);
+  void Send(const WireQuestion& question, const DnsReply& reply, int fd, const sockaddr_in& peer);
+  void SendBytes(const WireBytes& bytes, bool is_over_tcp, int fd, const sockaddr_in& peer);
 
   Handler handler;
   io::SocketAddress address;
@@ -190,20 +190,20 @@ struct DnsServer::State {
   std::thread thread;
 };
 
-void DnsServer::State::SendBytes(const Bytes& bytes, bool is_over_tcp, int fd,
+void DnsServer::State::SendBytes(const WireBytes& bytes, bool is_over_tcp, int fd,
                                  const sockaddr_in& peer) {
   if (!is_over_tcp) {
     ::sendto(fd, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&peer),
              sizeof(peer));
     return;
   }
-  Bytes framed;
+  WireBytes framed;
   PutNumber(static_cast<uint32_t>(bytes.size()), 2, framed);
   framed += bytes;
   ::send(fd, framed.data(), framed.size(), MSG_NOSIGNAL);
 }
 
-void DnsServer::State::Send(const Question& question, const DnsReply& reply, int fd,
+void DnsServer::State::Send(const WireQuestion& question, const DnsReply& reply, int fd,
                             const sockaddr_in& peer) {
   const bool is_over_tcp = question.asked.is_over_tcp;
   for (const DnsNonsense kind : reply.before) {
@@ -217,7 +217,7 @@ void DnsServer::State::Send(const Question& question, const DnsReply& reply, int
   SendBytes(Answer(question, reply), is_over_tcp, fd, peer);
 }
 
-void DnsServer::State::Serve(const Question& question, int fd, const sockaddr_in& peer) {
+void DnsServer::State::Serve(const WireQuestion& question, int fd, const sockaddr_in& peer) {
   {
     const std::lock_guard lock(mutex);
     asked.push_back(question.asked);
@@ -237,13 +237,13 @@ void DnsServer::State::TakeDatagram() {
   const ssize_t count = ::recvfrom(udp, buffer.data(), buffer.size(), MSG_DONTWAIT,
                                    reinterpret_cast<sockaddr*>(&peer), &bytes);
   if (count <= static_cast<ssize_t>(kHeaderBytes)) return;
-  Serve(ParseQuestion(Bytes(buffer.data(), static_cast<size_t>(count)), false), udp, peer);
+  Serve(ParseQuestion(WireBytes(buffer.data(), static_cast<size_t>(count)), false), udp, peer);
 }
 
 bool DnsServer::State::TakeFromConnection(int fd) {
   std::array<uint8_t, 2> length;
   if (::recv(fd, length.data(), 2, MSG_WAITALL) != 2) return false;
-  Bytes message(static_cast<size_t>(length[0] << 8 | length[1]), '\0');
+  WireBytes message(static_cast<size_t>(length[0] << 8 | length[1]), '\0');
   if (::recv(fd, message.data(), message.size(), MSG_WAITALL) !=
       static_cast<ssize_t>(message.size())) {
     return false;
