@@ -507,10 +507,7 @@ BOBBIN_IO_TEST(ResolverTest, WhoGivesUpLeavesTheOthersAlone) {
         ends[i] = resolver.Resolve(i == 3 ? "b.test" : "a.test").status();
       }));
     }
-    AwaitTrue([&] {
-      const io::ResolverStatistics now = resolver.Statistics();
-      return now.asked == 2 && now.shared == 2;
-    });
+    for (const size_t i : {0, 2, 3}) probes[i].AwaitParked();
     // The first one may have begun the question, or not.
     threads[0].Cancel();
     EXPECT_OK(threads[0].Join());
