@@ -46,6 +46,17 @@ inline constexpr int kPgReadsOfIdleMax = 16;
 // had not begun.
 inline constexpr std::chrono::milliseconds kPgCancelPause(2);
 
+// What a stream hands over at once, if so much has come. Not tuned.
+inline constexpr size_t kPgStreamRowsMax = 512;
+inline constexpr size_t kPgStreamBytesMax = size_t{64} << 10;
+
+// What a copy leaves unsent before it waits for room; as much as a socket takes at once.
+inline constexpr size_t kPgCopyBytesMax = size_t{64} << 10;
+
+// Between two tries of a listener to connect again.
+inline constexpr std::chrono::milliseconds kPgReconnectPauseMin(10);
+inline constexpr std::chrono::milliseconds kPgReconnectPauseMax(5'000);
+
 // Of those who hold a connection, in messages.
 inline constexpr size_t kPgHoldersShown = 16;
 

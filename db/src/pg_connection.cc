@@ -22,6 +22,7 @@
 #include "db/src/limits.h"
 #include "db/src/pg_cancel.h"
 #include "db/src/pg_error.h"
+#include "db/src/pg_statement.h"
 #include "db/src/text.h"
 
 namespace bobbin::db::internal {
@@ -38,6 +39,12 @@ absl::Status WaitReadableOrWritable(int fd) {
     return ErrnoStatus(errno, "wait for postgres");
   }
   return io::WaitReadable(epoll);
+}
+
+// libpq takes texts that end at their first zero.
+absl::Status CheckText(std::string_view sql) {
+  if (sql.find('\0') == sql.npos) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kInvalidArgument, "postgres: a zero in the text");
 }
 
 std::string ConnectionError(PGconn& connection) {
@@ -57,12 +64,15 @@ absl::Status PgExchange::Break(absl::Status why) {
   return stop_.ok() ? std::move(why) : stop_;
 }
 
+absl::Status PgExchange::Queue(int is_sent) {
+  if (is_sent != 0) return absl::OkStatus();
+  return Break(
+      MakeStatus(absl::StatusCode::kUnavailable,
+                 fmt::format("{}: {}", Operation(), ConnectionError(*connection_.handle_))));
+}
+
 absl::Status PgExchange::Send(int is_sent) {
-  PGconn* const handle = connection_.handle_.get();
-  if (is_sent == 0) {
-    return Break(MakeStatus(absl::StatusCode::kUnavailable,
-                            fmt::format("{}: {}", Operation(), ConnectionError(*handle))));
-  }
+  BOBBIN_RETURN_IF_ERROR(Queue(is_sent));
   return Flush();
 }
 
@@ -119,6 +129,15 @@ void PgExchange::Abandon() {
 void PgExchange::AskToEnd() {
   const CancelShield shield;
   const DeadlineScope patience(Deadline::At(give_up_));
+  ask_again_ = MonotonicNow() + ask_pause_;
+  ask_pause_ *= 2;
+  // A server that reads a COPY is told in the place of data.
+  if (is_copy_in_) {
+    PQputCopyEnd(connection_.handle_.get(), "the client has given up");
+    is_copy_in_ = false;
+    PQflush(connection_.handle_.get());
+    return;
+  }
   const absl::Status asked =
       connection_.cancel_key_.has_value()
           ? CancelPg(PQsocket(connection_.handle_.get()), connection_.process(),
@@ -126,8 +145,71 @@ void PgExchange::AskToEnd() {
           : MakeStatus(absl::StatusCode::kUnimplemented, "the server takes no such requests");
   // Whether it was passed on is not known: it might hit the next statement.
   if (!asked.ok()) connection_.is_broken_ = true;
-  ask_again_ = MonotonicNow() + ask_pause_;
-  ask_pause_ *= 2;
+}
+
+bool PgExchange::HasNext() const { return PQisBusy(connection_.handle_.get()) == 0; }
+
+void PgExchange::Drop() noexcept {
+  if (connection_.is_broken_) return;
+  Abandon();
+  stop_ = absl::CancelledError("");  // From here on the server's patience counts.
+  if (!Flush().ok()) return;
+  while (true) {
+    const absl::StatusOr<std::string> row = NextCopyData();
+    if (!row.ok() || row->empty()) break;
+  }
+  Finish().IgnoreError();
+}
+
+// --- COPY.
+
+absl::Status PgExchange::SendCopyData(std::string_view data) {
+  PGconn* const handle = connection_.handle_.get();
+  while (true) {
+    const int taken = PQputCopyData(handle, data.data(), static_cast<int>(data.size()));
+    if (taken < 0) {
+      connection_.is_broken_ = true;
+      return MakeStatus(absl::StatusCode::kUnavailable,
+                        Operation() + ": " + ConnectionError(*handle));
+    }
+    if (taken > 0) unsent_bytes_ += data.size();
+    // libpq sends by itself what it can, and keeps the rest.
+    if (taken == 0 || unsent_bytes_ >= kPgCopyBytesMax) {
+      BOBBIN_RETURN_IF_ERROR(Flush());
+      unsent_bytes_ = 0;
+      if (!stop_.ok()) return stop_;
+    }
+    if (taken > 0) return absl::OkStatus();
+  }
+}
+
+absl::Status PgExchange::RefuseCopy() {
+  connection_.is_broken_ = true;
+  return MakeStatus(absl::StatusCode::kInvalidArgument, Operation() + ": use CopyIn or CopyOut");
+}
+
+absl::Status PgExchange::SendCopyEnd() {
+  is_copy_in_ = false;
+  return Send(PQputCopyEnd(connection_.handle_.get(), nullptr) > 0 ? 1 : 0);
+}
+
+absl::StatusOr<std::string> PgExchange::NextCopyData() {
+  PGconn* const handle = connection_.handle_.get();
+  while (true) {
+    char* data = nullptr;
+    const int size = PQgetCopyData(handle, &data, 1);
+    if (size > 0) {
+      std::string row(data, static_cast<size_t>(size));
+      PQfreemem(data);
+      return row;
+    }
+    if (size < 0) return std::string();  // At its end, or broken: Next tells.
+    BOBBIN_RETURN_IF_ERROR(Await([&] { return io::WaitReadable(PQsocket(handle)); }));
+    if (PQconsumeInput(handle) == 0) {
+      connection_.is_broken_ = true;
+      return std::string();
+    }
+  }
 }
 
 absl::StatusOr<PgResult> PgExchange::Next() {
@@ -176,7 +258,9 @@ PgConnection::PgConnection(Passkey, const PgServer& server, PgLink link)
   PQsetNoticeReceiver(handle_.get(), &OnNotice, this);
 }
 
-PgConnection::~PgConnection() = default;
+PgConnection::~PgConnection() {
+  BOBBIN_CHECK(!is_lent_, "a stream or a copy outlives its transaction");
+}
 
 void PgConnection::OnNotice(void* connection, const PGresult* result) {
   auto& self = *static_cast<PgConnection*>(connection);
@@ -232,9 +316,16 @@ bool PgConnection::IsAlive() {
   return phase() == PgPhase::kIdle;
 }
 
-absl::Status PgConnection::RunOwn(const std::string& sql) {
-  PgExchange exchange(*this, sql);
+absl::Status PgConnection::CheckFree() const {
   BOBBIN_RETURN_IF_ERROR(CheckStop());
+  if (!is_lent_) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "postgres: a stream or a copy of the same connection has not come to its end");
+}
+
+absl::Status PgConnection::RunOwn(const std::string& sql) {
+  BOBBIN_RETURN_IF_ERROR(CheckFree());
+  PgExchange exchange(*this, sql);
   BOBBIN_RETURN_IF_ERROR(exchange.Send(PQsendQuery(handle_.get(), sql.c_str())));
   return exchange.Finish();
 }
@@ -263,26 +354,38 @@ void PgConnection::Forget(std::string_view sql, const PgParams& params) {
   statements_.erase(kept);
 }
 
+// Forgets so many texts that `count` more can be kept.
+absl::Status PgConnection::MakeRoom(size_t count) {
+  const size_t kept_max = server_.statements_kept_max;
+  while (!statements_.empty() && statements_.size() + std::min(count, kept_max) > kept_max) {
+    const KeptStatement& oldest = statements_.back();
+    if (!oldest.name.empty()) BOBBIN_RETURN_IF_ERROR(RunOwn("deallocate " + oldest.name));
+    statement_of_.erase(oldest.key);
+    statements_.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+void PgConnection::Remember(std::string_view sql, const PgParams& params) {
+  if (statements_.size() >= server_.statements_kept_max) return;
+  statements_.push_front({.key = KeyOf(sql, params), .name = {}});
+  statement_of_[statements_.front().key] = statements_.begin();
+}
+
+std::string PgConnection::NewName() { return fmt::format("bobbin_{}", ++names_); }
+
 absl::StatusOr<std::string> PgConnection::Prepare(std::string_view sql, const PgParams& params) {
-  if (server_.statements_kept_max == 0) return std::string();
-  std::string key = KeyOf(sql, params);
-  const auto found = statement_of_.find(key);
+  const auto found = statement_of_.find(KeyOf(sql, params));
   if (found == statement_of_.end()) {
-    if (statements_.size() >= server_.statements_kept_max) {
-      const KeptStatement& oldest = statements_.back();
-      if (!oldest.name.empty()) BOBBIN_RETURN_IF_ERROR(RunOwn("deallocate " + oldest.name));
-      statement_of_.erase(oldest.key);
-      statements_.pop_back();
-    }
-    statements_.push_front({.key = std::move(key), .name = {}});
-    statement_of_[statements_.front().key] = statements_.begin();
+    BOBBIN_RETURN_IF_ERROR(MakeRoom(1));
+    Remember(sql, params);
     return std::string();
   }
   statements_.splice(statements_.begin(), statements_, found->second);
   KeptStatement& kept = statements_.front();
   if (!kept.name.empty()) return kept.name;
 
-  const std::string name = fmt::format("bobbin_{}", ++names_);
+  const std::string name = NewName();
   const PgParams::Lists lists = params.MakeLists();
   PgExchange exchange(*this, sql);
   BOBBIN_RETURN_IF_ERROR(exchange.Send(PQsendPrepare(
@@ -292,45 +395,38 @@ absl::StatusOr<std::string> PgConnection::Prepare(std::string_view sql, const Pg
   return name;
 }
 
+int PgConnection::SendStatement(const char* sql, int count, const PgParams::Lists& lists,
+                                const char* name) {
+  return *name == 0
+             ? PQsendQueryParams(handle_.get(), sql, count, lists.types.data(), lists.values.data(),
+                                 lists.lengths.data(), lists.formats.data(), 0)
+             : PQsendQueryPrepared(handle_.get(), name, count, lists.values.data(),
+                                   lists.lengths.data(), lists.formats.data(), 0);
+}
+
+void PgConnection::TakeAnswer(const PGresult& result, PgWanted wanted, PgAnswer& answer) {
+  const ExecStatusType kind = PQresultStatus(&result);
+  if (kind == PGRES_TUPLES_OK && wanted == PgWanted::kRows) {
+    PgRows rows;
+    rows.Add(result);
+    answer.rows = std::move(rows).Build();
+  }
+  if (kind == PGRES_TUPLES_OK || kind == PGRES_COMMAND_OK) answer.changes = ChangesOf(result);
+}
+
 absl::StatusOr<PgAnswer> PgConnection::RunOnce(std::string_view sql, const PgParams& params,
-                                               PgWanted wanted, std::string_view name) {
-  const PgParams::Lists lists = params.MakeLists();
+                                               PgWanted wanted, const std::string& name) {
   PgExchange exchange(*this, sql);
-  const int is_sent =
-      name.empty()
-          ? PQsendQueryParams(handle_.get(), std::string(sql).c_str(), params.size(),
-                              lists.types.data(), lists.values.data(), lists.lengths.data(),
-                              lists.formats.data(), 0)
-          : PQsendQueryPrepared(handle_.get(), std::string(name).c_str(), params.size(),
-                                lists.values.data(), lists.lengths.data(), lists.formats.data(), 0);
-  BOBBIN_RETURN_IF_ERROR(exchange.Send(is_sent));
+  BOBBIN_RETURN_IF_ERROR(exchange.Send(
+      SendStatement(std::string(sql).c_str(), params.size(), params.MakeLists(), name.c_str())));
   PgAnswer answer;
   absl::Status status;
   while (true) {
     BOBBIN_ASSIGN_OR_RETURN(const PgResult result, exchange.Next());
     if (result == nullptr) break;
     status.Update(exchange.StatusOf(*result));
-    switch (PQresultStatus(result.get())) {
-      case PGRES_TUPLES_OK:
-        if (wanted == PgWanted::kRows) {
-          PgRows rows;
-          rows.Add(*result);
-          answer.rows = std::move(rows).Build();
-        }
-        answer.changes = ChangesOf(*result);
-        break;
-      case PGRES_COMMAND_OK:
-        answer.changes = ChangesOf(*result);
-        break;
-      case PGRES_COPY_IN:
-      case PGRES_COPY_OUT:
-      case PGRES_COPY_BOTH:
-        is_broken_ = true;
-        return MakeStatus(absl::StatusCode::kInvalidArgument,
-                          exchange.Operation() + ": use CopyIn or CopyOut");
-      default:
-        break;
-    }
+    if (IsCopy(PQresultStatus(result.get()))) return exchange.RefuseCopy();
+    TakeAnswer(*result, wanted, answer);
   }
   if (!status.ok()) return status;
   return answer;
@@ -338,10 +434,8 @@ absl::StatusOr<PgAnswer> PgConnection::RunOnce(std::string_view sql, const PgPar
 
 absl::StatusOr<PgAnswer> PgConnection::Run(std::string_view sql, std::span<const Param> params,
                                            PgWanted wanted) {
-  BOBBIN_RETURN_IF_ERROR(CheckStop());
-  if (sql.find('\0') != sql.npos) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument, "postgres: a zero in the text");
-  }
+  BOBBIN_RETURN_IF_ERROR(CheckFree());
+  BOBBIN_RETURN_IF_ERROR(CheckText(sql));
   BOBBIN_ASSIGN_OR_RETURN(const PgParams values, PgParams::Of(params));
   BOBBIN_ASSIGN_OR_RETURN(const std::string name, Prepare(sql, values));
   absl::StatusOr<PgAnswer> answer = RunOnce(sql, values, wanted, name);
@@ -355,6 +449,142 @@ absl::StatusOr<PgAnswer> PgConnection::Run(std::string_view sql, std::span<const
   Forget(sql, values);
   if (phase() != PgPhase::kIdle) return answer;
   return RunOnce(sql, values, wanted, {});
+}
+
+// --- Pipelines.
+
+absl::Status PgConnection::SendPipeline(PgExchange& exchange, const PgPipeline& pipeline,
+                                        std::vector<Sent>& sent) {
+  for (size_t i = 0; i < pipeline.statements_.size(); ++i) {
+    const PgStatement& statement = pipeline.statements_[i];
+    const PgParams& params = *statement.params;
+    const PgParams::Lists lists = params.MakeLists();
+    exchange.set_sql(statement.sql);
+    // Nothing is forgotten in the middle: that would be a statement of its own.
+    const auto found = statement_of_.find(KeyOf(statement.sql, params));
+    KeptStatement* const kept = found == statement_of_.end() ? nullptr : &*found->second;
+    std::string name = kept == nullptr ? std::string() : kept->name;
+    for (const Sent& before : sent) {
+      if (before.prepares != nullptr && before.prepares == kept) name = before.name;
+    }
+    if (kept != nullptr && name.empty()) {
+      name = NewName();
+      sent.push_back({i, kept, name});
+      BOBBIN_RETURN_IF_ERROR(exchange.Queue(PQsendPrepare(
+          handle_.get(), name.c_str(), statement.sql.c_str(), params.size(), lists.types.data())));
+    }
+    sent.push_back({i});
+    BOBBIN_RETURN_IF_ERROR(
+        exchange.Queue(SendStatement(statement.sql.c_str(), params.size(), lists, name.c_str())));
+    if (kept == nullptr) Remember(statement.sql, params);
+  }
+  return exchange.Send(PQpipelineSync(handle_.get()));
+}
+
+absl::StatusOr<std::vector<PgAnswer>> PgConnection::RunPipeline(const PgPipeline& pipeline) {
+  BOBBIN_RETURN_IF_ERROR(CheckFree());
+  for (const PgStatement& statement : pipeline.statements_) {
+    BOBBIN_RETURN_IF_ERROR(CheckText(statement.sql));
+    BOBBIN_RETURN_IF_ERROR(statement.params.status());
+  }
+  std::vector<PgAnswer> answers(pipeline.size());
+  if (answers.empty()) return answers;
+  BOBBIN_RETURN_IF_ERROR(MakeRoom(answers.size()));
+  PgExchange exchange(*this, {});
+  if (PQenterPipelineMode(handle_.get()) == 0) return exchange.Send(0);
+  std::vector<Sent> sent;
+  BOBBIN_RETURN_IF_ERROR(SendPipeline(exchange, pipeline, sent));
+
+  absl::Status status;
+  for (const Sent& each : sent) {
+    exchange.set_sql(pipeline.statements_[each.statement].sql);
+    while (true) {
+      BOBBIN_ASSIGN_OR_RETURN(const PgResult result, exchange.Next());
+      if (result == nullptr) break;
+      absl::Status one = exchange.StatusOf(*result);
+      if (IsCopy(PQresultStatus(result.get()))) one = exchange.RefuseCopy();
+      if (one.ok() && each.prepares != nullptr) each.prepares->name = each.name;
+      if (one.ok() && each.prepares == nullptr) {
+        TakeAnswer(*result, PgWanted::kRows, answers[each.statement]);
+      }
+      status.Update(one);
+      if (is_broken_) return status;
+    }
+  }
+  // Behind all of them is the answer to the end of the pipeline.
+  BOBBIN_ASSIGN_OR_RETURN(const PgResult end, exchange.Next());
+  if (end == nullptr || PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC ||
+      PQexitPipelineMode(handle_.get()) == 0) {
+    is_broken_ = true;
+    status.Update(MakeStatus(absl::StatusCode::kUnavailable,
+                             "postgres pipeline: " + ConnectionError(*handle_)));
+  }
+  if (!status.ok()) return status;
+  return answers;
+}
+
+// --- What goes on between calls.
+
+absl::Status PgConnection::BeginStream(PgExchange& exchange, std::string_view sql,
+                                       std::span<const Param> params) {
+  BOBBIN_RETURN_IF_ERROR(CheckText(sql));
+  BOBBIN_ASSIGN_OR_RETURN(const PgParams values, PgParams::Of(params));
+  const int is_sent =
+      SendStatement(std::string(sql).c_str(), values.size(), values.MakeLists(), "");
+  if (is_sent != 0) PQsetSingleRowMode(handle_.get());
+  return exchange.Send(is_sent);
+}
+
+absl::Status PgConnection::BeginCopy(PgExchange& exchange, std::string_view sql,
+                                     ExecStatusType kind) {
+  BOBBIN_RETURN_IF_ERROR(CheckText(sql));
+  BOBBIN_RETURN_IF_ERROR(exchange.Send(PQsendQuery(handle_.get(), std::string(sql).c_str())));
+  BOBBIN_ASSIGN_OR_RETURN(const PgResult result, exchange.Next());
+  const ExecStatusType actual =
+      result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result.get());
+  if (actual == kind) {
+    if (kind == PGRES_COPY_IN) exchange.BeginCopyIn();
+    return absl::OkStatus();
+  }
+  if (IsCopy(actual)) return exchange.RefuseCopy();
+  absl::Status status = result == nullptr ? absl::OkStatus() : exchange.StatusOf(*result);
+  if (result != nullptr) status.Update(exchange.Finish());
+  status.Update(MakeStatus(absl::StatusCode::kInvalidArgument,
+                           exchange.Operation() + ": it is no COPY of this kind"));
+  return status;
+}
+
+absl::Status PgConnection::Listen(std::span<const std::string> channels) {
+  for (const std::string& channel : channels) {
+    char* const quoted = PQescapeIdentifier(handle_.get(), channel.data(), channel.size());
+    if (quoted == nullptr) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        "postgres listen: " + ConnectionError(*handle_));
+    }
+    const std::string sql = std::string("listen ") + quoted;
+    PQfreemem(quoted);
+    BOBBIN_RETURN_IF_ERROR(RunOwn(sql));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PgNotification> PgConnection::AwaitNotification() {
+  while (true) {
+    if (PGnotify* const notify = PQnotifies(handle_.get())) {
+      PgNotification notification = {.kind = PgEvent::kNotified,
+                                     .channel = notify->relname,
+                                     .payload = notify->extra,
+                                     .process = notify->be_pid};
+      PQfreemem(notify);
+      return notification;
+    }
+    if (phase() != PgPhase::kIdle) break;
+    BOBBIN_RETURN_IF_ERROR(io::WaitReadable(PQsocket(handle_.get())));
+    if (PQconsumeInput(handle_.get()) == 0) break;
+  }
+  is_broken_ = true;
+  return MakeStatus(absl::StatusCode::kUnavailable,
+                    "postgres listen: " + ConnectionError(*handle_));
 }
 
 // --- Ends of transactions.

@@ -36,6 +36,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
@@ -43,6 +44,8 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/core/clock.h>
+#include <bobbin/db/pg_listener.h>
+#include <bobbin/db/pg_pipeline.h>
 #include <bobbin/db/pg_server.h>
 #include <bobbin/db/row.h>
 
@@ -53,16 +56,13 @@
 
 namespace bobbin::db::internal {
 
-struct PgAnswer {
-  Rows rows;
-  int64_t changes = 0;
-};
-
 // What of it is wanted.
 enum class PgWanted : uint8_t { kRows, kChanges };
 
 // Where the connection is between two exchanges.
 enum class PgPhase : uint8_t { kIdle, kInTransaction, kInFailedTransaction, kBroken };
+
+class PgExchange;
 
 class PgConnection {
   // For make_unique: only Open has one.
@@ -86,9 +86,23 @@ class PgConnection {
   // meanwhile.
   bool IsAlive();
 
+  // FAILED_PRECONDITION while a stream or a copy uses it; or what a wait would answer.
+  absl::Status CheckFree() const;
+  // A stream or a copy uses it from call to call.
+  void set_is_lent(bool is_lent) { is_lent_ = is_lent; }
+
   // Runs one statement to its end.
   absl::StatusOr<PgAnswer> Run(std::string_view sql, std::span<const Param> params,
                                PgWanted wanted);
+  // Runs statements that are sent together; outside a transaction as one.
+  absl::StatusOr<std::vector<PgAnswer>> RunPipeline(const PgPipeline& pipeline);
+  // Begins a statement whose rows are read one by one.
+  absl::Status BeginStream(PgExchange& exchange, std::string_view sql,
+                           std::span<const Param> params);
+  // Begins a COPY of the given kind.
+  absl::Status BeginCopy(PgExchange& exchange, std::string_view sql, ExecStatusType kind);
+  absl::Status Listen(std::span<const std::string> channels);
+  absl::StatusOr<PgNotification> AwaitNotification();
   // Runs any number of statements without values; outside a transaction as one.
   absl::Status RunScript(std::string_view script);
   // Ends the transaction, if there is one, whatever the caller is asked to: within
@@ -107,21 +121,37 @@ class PgConnection {
   };
   using KeptStatements = std::list<KeptStatement>;
 
+  // What was sent of a pipeline: a statement, or what prepares one.
+  struct Sent {
+    size_t statement = 0;
+    KeptStatement* prepares = nullptr;
+    std::string name = {};  // Of what it prepares.
+  };
+
   static void OnNotice(void* connection, const PGresult* result);
   absl::Status Configure();
+  absl::Status SendPipeline(PgExchange& exchange, const PgPipeline& pipeline,
+                            std::vector<Sent>& sent);
   // The prepared statement for a text, or an empty name for one that comes for the first time.
   absl::StatusOr<std::string> Prepare(std::string_view sql, const PgParams& params);
+  absl::Status MakeRoom(size_t count);
+  void Remember(std::string_view sql, const PgParams& params);
+  std::string NewName();
   void Forget(std::string_view sql, const PgParams& params);
   static std::string KeyOf(std::string_view sql, const PgParams& params);
   // Runs a text of our own that gives no rows.
   absl::Status RunOwn(const std::string& sql);
   absl::StatusOr<PgAnswer> RunOnce(std::string_view sql, const PgParams& params, PgWanted wanted,
-                                   std::string_view name);
+                                   const std::string& name);
+  static void TakeAnswer(const PGresult& result, PgWanted wanted, PgAnswer& answer);
+  // What libpq's functions return; `name` of a prepared statement, or "".
+  int SendStatement(const char* sql, int count, const PgParams::Lists& lists, const char* name);
 
   const PgServer& server_;
   PgHandle handle_;
   const std::optional<int32_t> cancel_key_;
   bool is_broken_ = false;
+  bool is_lent_ = false;
   KeptStatements statements_;
   absl::flat_hash_map<std::string_view, KeptStatements::iterator> statement_of_;
   uint64_t names_ = 0;
@@ -135,13 +165,25 @@ class PgExchange {
   PgExchange(const PgExchange&) = delete;
   PgExchange& operator=(const PgExchange&) = delete;
 
-  // After a function of libpq's that sends, with what it returned.
+  // After a function of libpq's that sends, with what it returned; Queue leaves it to libpq when.
+  absl::Status Queue(int is_sent);
   absl::Status Send(int is_sent);
   // Sends what libpq has kept back, and reads meanwhile: the server may have to say something
   // before it takes more.
   absl::Status Flush();
   // The next result; null when the server is ready. An error: there will be none.
   absl::StatusOr<PgResult> Next();
+  // Whether a result is there already.
+  bool HasNext() const;
+  // For a COPY. After an error of the first two Next tells what has happened.
+  absl::Status SendCopyData(std::string_view data);
+  absl::Status SendCopyEnd();
+  // For a COPY where none can be: leaves the connection broken.
+  absl::Status RefuseCopy();
+  // The next row of data; empty at the end.
+  absl::StatusOr<std::string> NextCopyData();
+  // For one that is not wanted any more: ends it, and reads to the end.
+  void Drop() noexcept;
   // Reads to the end, and returns the first error among what is left.
   absl::Status Finish();
   // The status of a result: OK, or what has failed.
@@ -149,6 +191,9 @@ class PgExchange {
   // For a caller that wants no more: has the server end the statement.
   void Abandon();
   std::string Operation() const;
+  // Which of several statements the results are of.
+  void set_sql(std::string_view sql) { sql_ = sql; }
+  void BeginCopyIn() { is_copy_in_ = true; }
 
  private:
   // Waits for the socket; once the caller is to stop, no longer than cancel_wait_max.
@@ -159,9 +204,11 @@ class PgExchange {
   absl::Status Break(absl::Status why);
 
   PgConnection& connection_;
-  const std::string_view sql_;
+  std::string_view sql_;
   bool is_sent_ = false;
-  absl::Status stop_;  // What the caller was told while it waited.
+  bool is_copy_in_ = false;
+  size_t unsent_bytes_ = 0;  // Of a copy, at most.
+  absl::Status stop_;        // What the caller was told while it waited.
   bool is_abandoned_ = false;
   MonotonicTime give_up_;
   MonotonicTime ask_again_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,14 +15,16 @@
 #include "db/src/limits.h"
 #include "db/src/pg_connection.h"
 #include "db/src/pg_pool_core.h"
+#include "db/src/pg_use.h"
 
 namespace bobbin::db {
 
-using internal::PgAnswer;
 using internal::PgConnection;
+using internal::PgExchange;
 using internal::PgLease;
 using internal::PgPhase;
 using internal::PgPoolCore;
+using internal::PgUse;
 using internal::PgWanted;
 
 namespace {
@@ -30,13 +34,45 @@ absl::Status Misuse(std::string_view cause) {
                     "postgres transaction: " + std::string(cause));
 }
 
-// A statement by itself leaves no transaction open.
-absl::StatusOr<PgAnswer> RunAlone(PgConnection& connection, std::string_view sql,
-                                  std::span<const Param> params, PgWanted wanted) {
-  absl::StatusOr<PgAnswer> answer = connection.Run(sql, params, wanted);
+// What is run by itself leaves no transaction open.
+template <typename T>
+absl::StatusOr<T> CheckAlone(PgConnection& connection, absl::StatusOr<T> answer) {
   if (connection.phase() == PgPhase::kIdle || connection.phase() == PgPhase::kBroken) return answer;
   connection.RollBack();
-  return answer.ok() ? Misuse("it has no end; use Transact") : answer;
+  if (!answer.ok()) return answer;
+  return Misuse("it has no end; use Transact");
+}
+
+absl::StatusOr<PgAnswer> RunAlone(PgConnection& connection, std::string_view sql,
+                                  std::span<const Param> params, PgWanted wanted) {
+  return CheckAlone(connection, connection.Run(sql, params, wanted));
+}
+
+// Begins an exchange that goes on after this call.
+template <typename Begin>
+absl::StatusOr<std::unique_ptr<PgUse>> BeginUse(PgLease lease, PgConnection& connection, Sql sql,
+                                                Begin begin) {
+  BOBBIN_RETURN_IF_ERROR(connection.CheckFree());
+  auto use = std::make_unique<PgUse>(std::move(lease), connection, sql.text());
+  if (absl::Status begun = begin(use->exchange()); !begun.ok()) {
+    use->set_is_over();
+    return begun;
+  }
+  return use;
+}
+
+absl::StatusOr<std::unique_ptr<PgUse>> BeginStream(PgLease lease, PgConnection& connection, Sql sql,
+                                                   std::span<const Param> params) {
+  return BeginUse(std::move(lease), connection, sql, [&](PgExchange& exchange) {
+    return connection.BeginStream(exchange, sql.text(), params);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<PgUse>> BeginCopy(PgLease lease, PgConnection& connection, Sql sql,
+                                                 ExecStatusType kind) {
+  return BeginUse(std::move(lease), connection, sql, [&](PgExchange& exchange) {
+    return connection.BeginCopy(exchange, sql.text(), kind);
+  });
 }
 
 std::string BeginOf(const PgTransactOptions& options) {
@@ -103,6 +139,32 @@ absl::Status PgPool::PauseBeforeRetry(int attempt) {
   std::minstd_rand random(static_cast<uint32_t>(MonotonicNow().time_since_epoch().count()));
   const auto pause = internal::kPgRetryPause * (1 << std::min(attempt - 1, 6));
   return SleepFor(pause / 2 + pause / 2 * static_cast<int64_t>(random() % 1024) / 1024);
+}
+
+absl::StatusOr<std::vector<PgAnswer>> PgPool::RunPipeline(const PgPipeline& pipeline) {
+  BOBBIN_ASSIGN_OR_RETURN(const PgLease lease, core_->Acquire());
+  return CheckAlone(lease.connection(), lease.connection().RunPipeline(pipeline));
+}
+
+absl::StatusOr<PgStream> PgPool::StreamSpan(Sql sql, std::span<const Param> params) {
+  BOBBIN_ASSIGN_OR_RETURN(PgLease lease, core_->Acquire());
+  PgConnection& connection = lease.connection();
+  BOBBIN_ASSIGN_OR_RETURN(auto use, BeginStream(std::move(lease), connection, sql, params));
+  return PgStream(std::move(use));
+}
+
+absl::StatusOr<PgCopyIn> PgPool::CopyIn(Sql sql) {
+  BOBBIN_ASSIGN_OR_RETURN(PgLease lease, core_->Acquire());
+  PgConnection& connection = lease.connection();
+  BOBBIN_ASSIGN_OR_RETURN(auto use, BeginCopy(std::move(lease), connection, sql, PGRES_COPY_IN));
+  return PgCopyIn(std::move(use));
+}
+
+absl::StatusOr<PgCopyOut> PgPool::CopyOut(Sql sql) {
+  BOBBIN_ASSIGN_OR_RETURN(PgLease lease, core_->Acquire());
+  PgConnection& connection = lease.connection();
+  BOBBIN_ASSIGN_OR_RETURN(auto use, BeginCopy(std::move(lease), connection, sql, PGRES_COPY_OUT));
+  return PgCopyOut(std::move(use));
 }
 
 PgPoolStatistics PgPool::Statistics() const { return core_->Statistics(); }
@@ -185,6 +247,42 @@ absl::StatusOr<int64_t> PgTransaction::ExecuteSpan(Sql sql, std::span<const Para
     return absl::OkStatus();
   }));
   return answer.changes;
+}
+
+absl::StatusOr<std::vector<PgAnswer>> PgTransaction::RunPipeline(const PgPipeline& pipeline) {
+  std::vector<PgAnswer> answers;
+  BOBBIN_RETURN_IF_ERROR(UseConnection([&](PgConnection& connection) -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(answers, connection.RunPipeline(pipeline));
+    return absl::OkStatus();
+  }));
+  return answers;
+}
+
+absl::StatusOr<PgStream> PgTransaction::StreamSpan(Sql sql, std::span<const Param> params) {
+  std::unique_ptr<PgUse> use;
+  BOBBIN_RETURN_IF_ERROR(UseConnection([&](PgConnection& connection) -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(use, BeginStream(PgLease(), connection, sql, params));
+    return absl::OkStatus();
+  }));
+  return PgStream(std::move(use));
+}
+
+absl::StatusOr<PgCopyIn> PgTransaction::CopyIn(Sql sql) {
+  std::unique_ptr<PgUse> use;
+  BOBBIN_RETURN_IF_ERROR(UseConnection([&](PgConnection& connection) -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(use, BeginCopy(PgLease(), connection, sql, PGRES_COPY_IN));
+    return absl::OkStatus();
+  }));
+  return PgCopyIn(std::move(use));
+}
+
+absl::StatusOr<PgCopyOut> PgTransaction::CopyOut(Sql sql) {
+  std::unique_ptr<PgUse> use;
+  BOBBIN_RETURN_IF_ERROR(UseConnection([&](PgConnection& connection) -> absl::Status {
+    BOBBIN_ASSIGN_OR_RETURN(use, BeginCopy(PgLease(), connection, sql, PGRES_COPY_OUT));
+    return absl::OkStatus();
+  }));
+  return PgCopyOut(std::move(use));
 }
 
 }  // namespace bobbin::db

@@ -29,6 +29,10 @@ struct ClearResult {
 };
 using PgResult = std::unique_ptr<PGresult, ClearResult>;
 
+inline bool IsCopy(ExecStatusType kind) {
+  return kind == PGRES_COPY_IN || kind == PGRES_COPY_OUT || kind == PGRES_COPY_BOTH;
+}
+
 // Collects the rows of results of the same shape.
 class PgRows {
  public:

@@ -11,9 +11,11 @@
 
 #include "gtest/gtest.h"
 
+#include <bobbin/core/cancel.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
 #include <bobbin/core/vthread.h>
+#include <bobbin/db/pg_listener.h>
 #include <bobbin/db/pg_pool.h>
 #include <bobbin/sched/runtime.h>
 
@@ -25,10 +27,16 @@
 namespace bobbin::test {
 namespace {
 
+using db::PgListener;
 using db::PgPool;
 using db::PgPoolOptions;
-using db::PgServer;
 using db::PgTransaction;
+
+// A number that no other stage has.
+std::string NewName() {
+  static std::atomic<int> count{0};
+  return std::to_string(getpid() * 1000LL + ++count);
+}
 
 // A loaded machine may take its time to end a statement.
 constexpr std::chrono::seconds kPatience(30);
@@ -38,13 +46,30 @@ PgPoolOptions Options(const std::string& conninfo, size_t connections_max) {
           .connections_max = connections_max};
 }
 
-WaitStage Opening(Runtime&) {
+WaitStage Opening(absl::Status (*open)(const std::string& conninfo)) {
   auto proxy = std::make_shared<TcpProxy>(PortOf(PostgresService::SharedConninfo()));
   proxy->Stall();
   const std::string conninfo = WithPort(PostgresService::SharedConninfo(), proxy->port());
-  return {.wait = [proxy, conninfo] { return PgPool::Open(Options(conninfo, 1)).status(); },
+  return {.wait = [proxy, conninfo, open] { return open(conninfo); },
           .satisfy = [proxy] { proxy->Resume(); },
-          .sight_on_os_threads = Sight::kBlurred};
+          .sight_on_os_threads = Sight::kBlurred,
+          .pace = Pace::kSlow};
+}
+
+WaitStage Listening(Runtime&) {
+  struct Quiet {
+    Quiet() { EXPECT_OK(listener.Next()); }  // That it is connected.
+    std::string channel = NewName();
+    PgListener listener =
+        PgListener::Open({.conninfo = PostgresService::SharedConninfo()}, {channel}).value();
+    PgPool pool = MustOpen(Options(PostgresService::SharedConninfo(), 1));
+  };
+  auto all = std::make_shared<Quiet>();
+  return {
+      .wait = [all] { return all->listener.Next().status(); },
+      .satisfy = [all] { EXPECT_OK(all->pool.Query("select pg_notify($1, '')", all->channel)); },
+      .sight_on_os_threads = Sight::kBlurred,
+      .pace = Pace::kSlow};
 }
 
 // A pool whose one connection a transaction holds until the event is set.
@@ -68,39 +93,53 @@ WaitStage OnBusyPool(Runtime& runtime, absl::Status (*wait)(PgPool&)) {
               [all] {
                 all->go.Set();
                 EXPECT_OK(all->holder.Join());
-              }};
+              },
+          .pace = Pace::kSlow};
 }
 
 // A lock of the server's that another connection holds until the wait is let through.
-WaitStage OnLock(Runtime&, absl::Status (*wait)(PgPool&, db::Sql)) {
+WaitStage OnLock(const std::string& before, absl::Status (*wait)(PgPool&, db::Sql),
+                 const std::string& after) {
   struct Locked {
     PgPool pool = MustOpen(Options(PostgresService::SharedConninfo(), 1));
     PgPool holder = MustOpen(Options(PostgresService::SharedConninfo(), 1));
     std::string sql;
   };
-  static std::atomic<int> count{0};
-  const std::string key = std::to_string(getpid() * 1000LL + ++count);
+  const std::string key = NewName();
   auto all = std::make_shared<Locked>();
   const std::string lock = "select pg_advisory_lock(" + key + ")";
   EXPECT_OK(all->holder.Query(db::UncheckedSql(lock)));
-  all->sql = lock + ", pg_advisory_unlock(" + key + ")";
+  all->sql = before + lock + ", pg_advisory_unlock(" + key + ")" + after;
   return {.wait = [all, wait] { return wait(all->pool, db::UncheckedSql(all->sql)); },
           .satisfy = [all] { EXPECT_OK(all->holder.Query("select pg_advisory_unlock_all()")); },
-          .sight_on_os_threads = Sight::kBlurred};
+          .sight_on_os_threads = Sight::kBlurred,
+          .pace = Pace::kSlow};
 }
 
 std::function<WaitStage(Runtime&)> WhileBusy(absl::Status (*wait)(PgPool&)) {
   return [wait](Runtime& runtime) { return OnBusyPool(runtime, wait); };
 }
 std::function<WaitStage(Runtime&)> WhileLocked(absl::Status (*wait)(PgPool&, db::Sql)) {
-  return [wait](Runtime& runtime) { return OnLock(runtime, wait); };
+  return [wait](Runtime&) { return OnLock("", wait, ""); };
 }
 
 absl::Status DoNothing(PgTransaction&) { return absl::OkStatus(); }
 
 const WaitStages& Stages() {
   static const WaitStages stages = {
-      {"PgPool::Open", Opening},
+      {"PgPool::Open",
+       [](Runtime&) {
+         return Opening([](const std::string& conninfo) {
+           return PgPool::Open(Options(conninfo, 1)).status();
+         });
+       }},
+      {"PgListener::Open",
+       [](Runtime&) {
+         return Opening([](const std::string& conninfo) {
+           return PgListener::Open({.conninfo = conninfo}, {}).status();
+         });
+       }},
+      {"PgListener::Next", Listening},
       {"PgPool::Query", WhileBusy([](PgPool& pool) { return pool.Query("select 1").status(); })},
       {"PgPool::Query, running",
        WhileLocked([](PgPool& pool, db::Sql lock) { return pool.Query(lock).status(); })},
@@ -113,6 +152,34 @@ const WaitStages& Stages() {
       {"PgPool::ExecuteScript, running",
        WhileLocked([](PgPool& pool, db::Sql lock) { return pool.ExecuteScript(lock); })},
       {"PgPool::Transact", WhileBusy([](PgPool& pool) { return pool.Transact(DoNothing); })},
+      {"PgPool::RunPipeline", WhileBusy([](PgPool& pool) {
+         db::PgPipeline pipeline;
+         pipeline.Add("select 1");
+         return pool.RunPipeline(pipeline).status();
+       })},
+      {"PgPool::Stream", WhileBusy([](PgPool& pool) { return pool.Stream("select 1").status(); })},
+      {"PgPool::CopyIn", WhileBusy([](PgPool& pool) {
+         return pool.CopyIn("copy pg_temp.none from stdin").status().code() ==
+                        absl::StatusCode::kNotFound
+                    ? absl::OkStatus()
+                    : CheckStop();
+       })},
+      {"PgPool::CopyOut",
+       WhileBusy([](PgPool& pool) { return pool.CopyOut("copy (select 1) to stdout").status(); })},
+      {"PgStream::Next", WhileLocked([](PgPool& pool, db::Sql lock) -> absl::Status {
+         BOBBIN_ASSIGN_OR_RETURN(db::PgStream stream, pool.Stream(lock));
+         return stream.Next().status();
+       })},
+      {"PgCopyOut::Read",
+       [](Runtime&) {
+         return OnLock(
+             "copy (",
+             [](PgPool& pool, db::Sql copy) -> absl::Status {
+               BOBBIN_ASSIGN_OR_RETURN(db::PgCopyOut out, pool.CopyOut(copy));
+               return out.Read().status();
+             },
+             ") to stdout");
+       }},
       {"PgTransaction::Query", WhileLocked([](PgPool& pool, db::Sql lock) {
          return pool.Transact([lock](PgTransaction& tx) { return tx.Query(lock).status(); });
        })},

@@ -94,9 +94,14 @@ class Transaction : public Statements {
   internal::TransactionHooks& hooks_;
 };
 
+// What of SQL a database speaks, where there is more than one way.
+enum class Dialect : uint8_t { kSqlite, kPostgres };
+
 class Database : public Statements {
  public:
   virtual ~Database() = default;
+
+  virtual Dialect dialect() const = 0;
 
   // Any number of statements without values, such as a schema: all of them or none.
   virtual absl::Status ExecuteScript(Sql script) = 0;

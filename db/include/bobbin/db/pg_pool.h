@@ -49,6 +49,7 @@
 #ifndef BOBBIN_DB_PG_POOL_H_
 #define BOBBIN_DB_PG_POOL_H_
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +57,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -65,7 +67,11 @@
 #include <bobbin/core/status.h>
 #include <bobbin/db/database.h>
 #include <bobbin/db/internal/transaction_hooks.h>
+#include <bobbin/db/pg_copy.h>
+#include <bobbin/db/pg_error.h>
+#include <bobbin/db/pg_pipeline.h>
 #include <bobbin/db/pg_server.h>
+#include <bobbin/db/pg_stream.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/value.h>
 
@@ -117,6 +123,19 @@ struct PgTransactOptions {
 };
 
 class PgTransaction final : public Transaction {
+ public:
+  // Statements that are sent together and are a part of the transaction; what each has
+  // given. The error is that of the first that failed.
+  absl::StatusOr<std::vector<PgAnswer>> RunPipeline(const PgPipeline& pipeline);
+  // The rows of one statement, as they come.
+  template <Bindable... Args>
+  absl::StatusOr<PgStream> Stream(Sql sql, const Args&... args) {
+    return StreamSpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
+  }
+  // A `copy ... from stdin`, and a `copy ... to stdout`.
+  absl::StatusOr<PgCopyIn> CopyIn(Sql sql);
+  absl::StatusOr<PgCopyOut> CopyOut(Sql sql);
+
  private:
   friend class PgPool;
   friend class internal::TransactionCourse;
@@ -132,6 +151,7 @@ class PgTransaction final : public Transaction {
 
   absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params) override;
   absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params) override;
+  absl::StatusOr<PgStream> StreamSpan(Sql sql, std::span<const Param> params);
   // Calls `use` with the connection, if the transaction may be used here and now.
   absl::Status UseConnection(absl::FunctionRef<absl::Status(internal::PgConnection&)> use);
 
@@ -152,6 +172,7 @@ class PgPool final : public Database {
   // Closes it, if that has not been done.
   ~PgPool() override;
 
+  Dialect dialect() const override { return Dialect::kPostgres; }
   absl::Status ExecuteScript(Sql script) override;
 
   // As Database::Transact. With `attempts_max` above 1 the body may be called several times; hooks
@@ -172,6 +193,18 @@ class PgPool final : public Database {
     return TransactOnce(PgTransactOptions{}, body);
   }
 
+  // Statements that are sent together and take effect together; what each has given. The error is
+  // that of the first that failed.
+  absl::StatusOr<std::vector<PgAnswer>> RunPipeline(const PgPipeline& pipeline);
+  // The rows of one statement, as they come.
+  template <Bindable... Args>
+  absl::StatusOr<PgStream> Stream(Sql sql, const Args&... args) {
+    return StreamSpan(sql, std::array<Param, sizeof...(Args)>{Param(args)...});
+  }
+  // A `copy ... from stdin`, and a `copy ... to stdout`.
+  absl::StatusOr<PgCopyIn> CopyIn(Sql sql);
+  absl::StatusOr<PgCopyOut> CopyOut(Sql sql);
+
   PgPoolStatistics Statistics() const;
 
   // As Database::Close.
@@ -191,6 +224,7 @@ class PgPool final : public Database {
 
   absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params) override;
   absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params) override;
+  absl::StatusOr<PgStream> StreamSpan(Sql sql, std::span<const Param> params);
   absl::Status TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) override;
 
   std::unique_ptr<internal::PgPoolCore> core_;

@@ -148,6 +148,7 @@ class Sqlite final : public Database {
   // Closes it, if that has not been done.
   ~Sqlite() override;
 
+  Dialect dialect() const override { return Dialect::kSqlite; }
   absl::Status ExecuteScript(Sql script) override;
 
   // As Database::Transact; each of the statements goes to a platform thread and back.

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <bobbin/core/status.h>
+#include <bobbin/db/lease_table.h>
+
+namespace bobbin::db {
+
+namespace {
+
+using Layout = LeaseTableOptions::Layout;
+
+// How a layout is written in a dialect. `{}` is what is worked on.
+struct Words {
+  std::string_view name_type;
+  std::string_view time_type;
+  std::string_view now;        // The database's clock, of the moment in which it is evaluated.
+  std::string_view later;      // `{0}`, and so many milliseconds as the value `{1}` says, later.
+  std::string_view in_millis;  // As milliseconds since 1970.
+};
+
+constexpr Words kPostgresMillis = {
+    .name_type = "text",
+    .time_type = "bigint",
+    .now = "(extract(epoch from clock_timestamp()) * 1000)::int8",
+    .later = "{0} + {1}::int8",
+    .in_millis = "{0}",
+};
+constexpr Words kPostgresTimestamps = {
+    .name_type = "varchar(255)",
+    .time_type = "timestamp",
+    .now = "date_trunc('milliseconds', timezone('utc', clock_timestamp()))",
+    .later = "{0} + {1}::int8 * interval '1 millisecond'",
+    .in_millis = "(extract(epoch from {0}) * 1000)::int8",
+};
+// In SQLite `now` is the same throughout a step.
+constexpr Words kSqliteMillis = {
+    .name_type = "text",
+    .time_type = "integer",
+    .now = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)",
+    .later = "{0} + {1}",
+    .in_millis = "{0}",
+};
+constexpr Words kSqliteTimestamps = {
+    .name_type = "text",
+    .time_type = "text",
+    .now = "strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    .later = "strftime('%Y-%m-%d %H:%M:%f', {0}, ({1} / 1000.0) || ' seconds')",
+    .in_millis = "cast(round((julianday({0}) - 2440587.5) * 86400000) as integer)",
+};
+
+const Words& WordsFor(Dialect dialect, Layout layout) {
+  if (dialect == Dialect::kPostgres) {
+    return layout == Layout::kMillis ? kPostgresMillis : kPostgresTimestamps;
+  }
+  return layout == Layout::kMillis ? kSqliteMillis : kSqliteTimestamps;
+}
+
+std::string Fill(std::string_view words, std::string_view of, std::string_view value = {}) {
+  return fmt::format(fmt::runtime(words), of, value);
+}
+
+bool IsTableName(std::string_view name) {
+  const auto is_part = [](std::string_view part) {
+    return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+  };
+  const size_t point = name.find('.');
+  if (point == name.npos) return is_part(name);
+  return is_part(name.substr(0, point)) && is_part(name.substr(point + 1));
+}
+
+// Makes what is missing. Others may do the same at the same time: who is late finds it done.
+absl::Status MakeTable(Database& database, const std::string& table, const Words& words) {
+  const std::string look = fmt::format("select token from {} limit 0", table);
+  absl::Status status = database.Query(UncheckedSql(look)).status();
+  if (status.ok()) return status;
+  const std::string create = fmt::format(
+      "create table if not exists {} (name {} primary key, lock_until {} not null, "
+      "locked_at {} not null, locked_by {}, token bigint not null default 0)",
+      table, words.name_type, words.time_type, words.time_type, words.name_type);
+  status = database.Execute(UncheckedSql(create)).status();
+  if (database.Query(UncheckedSql(look)).ok()) return absl::OkStatus();
+  if (status.ok()) {
+    const std::string alter =
+        fmt::format("alter table {} add column token bigint not null default 0", table);
+    status = database.Execute(UncheckedSql(alter)).status();
+  }
+  if (database.Query(UncheckedSql(look)).ok()) return absl::OkStatus();
+  return status;
+}
+
+int64_t MillisOf(absl::Duration duration) {
+  return absl::ToInt64Milliseconds(absl::Ceil(duration, absl::Milliseconds(1)));
+}
+
+absl::Status NotHeld(std::string_view verb, const cron::Lease& lease) {
+  return MakeStatus(absl::StatusCode::kAborted,
+                    fmt::format("{} lease \"{}\": it is not held any more", verb, lease.name));
+}
+
+}  // namespace
+
+absl::StatusOr<LeaseTable> LeaseTable::Open(Database& database, LeaseTableOptions options) {
+  if (!IsTableName(options.table)) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      fmt::format("open leases: \"{}\" is no name of a table", options.table));
+  }
+  const Words& words = WordsFor(database.dialect(), options.layout);
+  BOBBIN_RETURN_IF_ERROR(MakeTable(database, options.table, words));
+
+  LeaseTable table(database);
+  const std::string times = fmt::format("{}, {}", Fill(words.in_millis, "locked_at"),
+                                        Fill(words.in_millis, "lock_until"));
+  // The times are of the moment in which the row is ours, not of that in which the wait for it
+  // began: both come from one look at the clock, within the update.
+  const std::string period = fmt::format("select clock.now, {} from (select {} as now) as clock",
+                                         Fill(words.later, "clock.now", "$2"), words.now);
+  table.claim_ = fmt::format(
+      "insert into {0} as held (name, locked_at, lock_until, locked_by, token) "
+      "select $1, period.since, period.until, $3, 1 "
+      "from (select clock.now as since, {3} as until from (select {2} as now) as clock) as period "
+      "where true "
+      "on conflict (name) do update set (locked_at, lock_until) = ({1}), "
+      "locked_by = excluded.locked_by, token = held.token + 1 "
+      "where held.lock_until <= {2} "
+      "returning {4}, token",
+      options.table, period, words.now, Fill(words.later, "clock.now", "$2"), times);
+  table.extend_ = fmt::format(
+      "update {} set lock_until = {} where name = $1 and locked_by = $3 and lock_until > {} "
+      "returning {}, token",
+      options.table, Fill(words.later, words.now, "$2"), words.now, times);
+  // What is left of at_least is nobody's.
+  const std::string end = Fill(words.later, "locked_at", "$2");
+  table.release_ = fmt::format(
+      "update {0} set lock_until = case when {1} > {2} then {1} else {2} end, locked_by = '' "
+      "where name = $1 and locked_by = $3 and lock_until > {2}",
+      options.table, end, words.now);
+  table.list_ = fmt::format(
+      "select name, coalesce(locked_by, ''), {}, token from {} where lock_until > {} order by name",
+      times, options.table, words.now);
+  return table;
+}
+
+absl::StatusOr<std::optional<cron::Lease>> LeaseTable::Claim(const cron::LeaseTerms& terms) {
+  BOBBIN_RETURN_IF_ERROR(terms.Check());
+  cron::Lease lease = {
+      .name = terms.name, .owner = cron::NewLeaseOwner(), .at_least = terms.at_least};
+  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, database_->Query(UncheckedSql(claim_), lease.name,
+                                                            MillisOf(terms.at_most), lease.owner));
+  if (rows.empty()) return std::optional<cron::Lease>();
+  BOBBIN_ASSIGN_OR_RETURN(const auto row, (rows.Only<int64_t, int64_t, int64_t>()));
+  lease.since = absl::FromUnixMillis(std::get<0>(row));
+  lease.until = absl::FromUnixMillis(std::get<1>(row));
+  lease.token = std::get<2>(row);
+  return std::optional<cron::Lease>(std::move(lease));
+}
+
+absl::StatusOr<cron::Lease> LeaseTable::Extend(const cron::Lease& lease, absl::Duration at_most) {
+  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, database_->Query(UncheckedSql(extend_), lease.name,
+                                                            MillisOf(at_most), lease.owner));
+  if (rows.empty()) return NotHeld("extend", lease);
+  BOBBIN_ASSIGN_OR_RETURN(const auto row, (rows.Only<int64_t, int64_t, int64_t>()));
+  cron::Lease extended = lease;
+  extended.until = absl::FromUnixMillis(std::get<1>(row));
+  return extended;
+}
+
+absl::Status LeaseTable::Release(const cron::Lease& lease) {
+  BOBBIN_ASSIGN_OR_RETURN(const int64_t released,
+                          database_->Execute(UncheckedSql(release_), lease.name,
+                                             MillisOf(lease.at_least), lease.owner));
+  return released == 1 ? absl::OkStatus() : NotHeld("release", lease);
+}
+
+absl::StatusOr<std::vector<cron::Lease>> LeaseTable::List() {
+  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, database_->Query(UncheckedSql(list_)));
+  BOBBIN_ASSIGN_OR_RETURN(const auto typed,
+                          (rows.TryAs<std::string, std::string, int64_t, int64_t, int64_t>()));
+  std::vector<cron::Lease> held;
+  for (auto [name, owner, since, until, token] : typed) {
+    held.push_back({.name = std::move(name),
+                    .owner = std::move(owner),
+                    .token = token,
+                    .since = absl::FromUnixMillis(since),
+                    .until = absl::FromUnixMillis(until)});
+  }
+  return held;
+}
+
+}  // namespace bobbin::db
