@@ -94,6 +94,16 @@ Result BlockingSendMessage(Thread& self, int fd, const msghdr& message) {
                 [&](int flags) { return ::sendmsg(fd, &message, flags | MSG_NOSIGNAL); });
 }
 
+Result BlockingReceiveMessages(Thread& self, int fd, std::span<mmsghdr> messages) {
+  return AwaitAndCall(self, fd, POLLIN, [&]() -> Result {
+    const int count = ::recvmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                                 MSG_DONTWAIT, nullptr);
+    if (count >= 0) return count;
+    const int error = errno;
+    return error == EAGAIN && IsOver(Look(fd, 0)) ? -ESHUTDOWN : -error;
+  });
+}
+
 Result BlockingRead(Thread& self, int fd, void* data, size_t bytes) {
   return AwaitAndCall(self, fd, POLLIN, [&]() -> Result {
     const ssize_t got = ::read(fd, data, bytes);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include <cstddef>
+#include <span>
 
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/io/address.h>
@@ -35,6 +36,7 @@ Result BlockingSend(bobbin::internal::Thread& self, int fd, const void* data, si
 // The same for what msghdr says.
 Result BlockingReceiveMessage(bobbin::internal::Thread& self, int fd, msghdr& message);
 Result BlockingSendMessage(bobbin::internal::Thread& self, int fd, const msghdr& message);
+Result BlockingReceiveMessages(bobbin::internal::Thread& self, int fd, std::span<mmsghdr> messages);
 // For pipes. REQUIRES: read(2) and write(2) do not wait on `fd`.
 Result BlockingRead(bobbin::internal::Thread& self, int fd, void* data, size_t bytes);
 Result BlockingWrite(bobbin::internal::Thread& self, int fd, const void* data, size_t bytes);

@@ -41,6 +41,7 @@ uint32_t InterestOf(OpCode code) noexcept {
     case OpCode::kReceive:
     case OpCode::kReceiveMessage:
     case OpCode::kRead:
+    case OpCode::kReceiveBatch:
     case OpCode::kAccept:
     case OpCode::kAwaitReadable:
       return kReading;
@@ -274,14 +275,19 @@ void EpollPoller::Dispatch(const epoll_event& event) noexcept {
   Op* next = nullptr;
   for (Op* op = watch.waiting.Front(); op != nullptr; op = next) {
     next = watch.waiting.Next(*op);
-    if ((event.events & (InterestOf(op->code_) | EPOLLHUP | EPOLLERR)) != 0) TryAgain(*op);
+    if ((event.events & (InterestOf(op->code_) | EPOLLHUP | EPOLLERR)) != 0) {
+      TryAgain(*op, event.events);
+    }
   }
 }
 
-void EpollPoller::TryAgain(Op& op) noexcept {
+void EpollPoller::TryAgain(Op& op, uint32_t events) noexcept {
   if (op.code_ == OpCode::kAccept) return TakeConnections(static_cast<AcceptOp&>(op));
-  const int32_t result = Try(static_cast<ParkedOp&>(op));
-  if (result == -EAGAIN) return;
+  int32_t result = Try(static_cast<ParkedOp&>(op));
+  if (result == -EAGAIN) {
+    if (op.code_ != OpCode::kReceiveBatch || !IsOver(static_cast<int32_t>(events))) return;
+    result = -ESHUTDOWN;
+  }
   LeaveWatch(op);
   Finish(op, result);
 }

@@ -94,8 +94,9 @@ class EpollPoller final : public IoPoller {
   // Makes the call of `op`: its result, or -EAGAIN if it must wait.
   int32_t Try(ParkedOp& op) noexcept;
   int32_t TryReceive(const ParkedOp& op) noexcept;
-  // Tries `op`, which waits, and ends it if that came to something.
-  void TryAgain(Op& op) noexcept;
+  // Tries `op`, which waits, and ends it if that came to something, or if the events say that
+  // nothing will.
+  void TryAgain(Op& op, uint32_t events) noexcept;
   // The same for one that brings connections: takes those that are there, up to a number.
   void TakeConnections(AcceptOp& op) noexcept;
   void TryDeferred() noexcept;

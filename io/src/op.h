@@ -67,6 +67,7 @@ enum class OpCode : uint8_t {
   kSendMessage,
   kRead,
   kWrite,
+  kReceiveBatch,
 };
 
 // What a completion is for; the low bits of what the kernel is given.
@@ -87,8 +88,8 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
 
-  // What to do; the meaning of `data` and `bytes` is the code's: a buffer, a socket address, or a
-  // msghdr and what its parts hold together.
+  // What to do; the meaning of `data` and `bytes` is the code's: a buffer, a socket address, a
+  // msghdr and what its parts hold together, or mmsghdrs and their number.
   OpCode code() const { return code_; }
   const Pollable& pollable() const { return pollable_; }
   int fd() const { return pollable_.fd; }
@@ -187,6 +188,7 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
       {"send", bobbin::internal::WaitObject::kDescriptor},
       {"read", bobbin::internal::WaitObject::kDescriptor},
       {"write", bobbin::internal::WaitObject::kDescriptor},
+      {"receive", bobbin::internal::WaitObject::kDescriptor},
   };
 
   // IoPoller::DoOrStart, of the calling virtual thread's carrier.

@@ -44,6 +44,9 @@ int32_t MakeCall(const Op& op) noexcept {
       return ResultOf(::read(op.fd(), op.data(), op.bytes()));
     case OpCode::kWrite:
       return static_cast<int32_t>(WriteWithoutSignal(op.fd(), op.data(), op.bytes()));
+    case OpCode::kReceiveBatch:
+      return ResultOf(::recvmmsg(op.fd(), static_cast<mmsghdr*>(op.data()), op.bytes(),
+                                 MSG_DONTWAIT, nullptr));
     case OpCode::kConnect:
       return static_cast<int32_t>(
           BeginConnect(op.fd(), static_cast<const sockaddr*>(op.data()), op.bytes()));

@@ -3,13 +3,16 @@
 // OpCall: an operation as a system call that does not wait, and what to wait for where it would
 // have to.
 //
-// An epoll does all operations that way. A ring does those sends that are shorter so.
+// An epoll does all operations that way. A ring does those that the kernel has no entry for, and
+// sends where that is shorter.
 //
 //   Called from   the poller's OS thread.
 //   Suspends      never.
 
 #ifndef BOBBIN_IO_SRC_OP_CALL_H_
 #define BOBBIN_IO_SRC_OP_CALL_H_
+
+#include <poll.h>
 
 #include <cstdint>
 
@@ -23,16 +26,22 @@ int32_t MakeCall(const Op& op) noexcept;
 
 // Whether `op` brings bytes, or takes them away.
 constexpr bool IsReceive(OpCode code) noexcept {
-  return code == OpCode::kReceive || code == OpCode::kReceiveMessage || code == OpCode::kRead;
+  return code == OpCode::kReceive || code == OpCode::kReceiveMessage || code == OpCode::kRead ||
+         code == OpCode::kReceiveBatch;
 }
 constexpr bool IsSend(OpCode code) noexcept {
   return code == OpCode::kSend || code == OpCode::kSendMessage;
 }
 
-// Whether `op` is one of a pipe, whose descriptor says that calls are not to wait.
-constexpr bool IsOfPipe(OpCode code) noexcept {
-  return code == OpCode::kRead || code == OpCode::kWrite;
+// Whether `op` is always a call, also with a ring: reads and writes of pipes, whose descriptors say
+// that calls are not to wait, and batches.
+constexpr bool IsAlwaysCall(OpCode code) noexcept {
+  return code == OpCode::kRead || code == OpCode::kWrite || code == OpCode::kReceiveBatch;
 }
+
+// Whether a look has shown that nothing will come any more, where a call would only say that there
+// is nothing: datagrams, when the socket was shut down.
+constexpr bool IsOver(int32_t events) noexcept { return (events & POLLHUP) != 0; }
 
 // write(2) to a pipe that nobody reads any more is an error, and no signal.
 Result WriteWithoutSignal(int fd, const void* data, size_t bytes) noexcept;

@@ -20,8 +20,15 @@ absl::Status ResultStatus(Result result, std::string_view operation) {
   if (result == kStoppedByCancel) return Thread::StatusOf(Wake::kCancelled);
   const int error = static_cast<int>(-result);
   const absl::Status status = ErrnoStatus(error, operation);
-  if (error != ETIMEDOUT && error != EPIPE) return status;
-  return MakeStatus(absl::StatusCode::kUnavailable, MessageOf(status));
+  switch (error) {
+    case ETIMEDOUT:
+    case EPIPE:
+      return MakeStatus(absl::StatusCode::kUnavailable, MessageOf(status));
+    case EMSGSIZE:
+      return MakeStatus(absl::StatusCode::kInvalidArgument, MessageOf(status));
+    default:
+      return status;
+  }
 }
 
 absl::Status ClosedStatus(std::string_view operation) {

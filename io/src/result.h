@@ -43,9 +43,10 @@ inline bool IsWorthRepeating(Result result) noexcept {
 }
 
 // The status for a negative result: of errno the canonical code, and "<operation>: <the system's
-// text>". Two exceptions. ETIMEDOUT (the peer does not answer) is UNAVAILABLE, because
+// text>". Three exceptions. ETIMEDOUT (the peer does not answer) is UNAVAILABLE, because
 // DEADLINE_EXCEEDED means that a DeadlineScope ended the wait. EPIPE (the peer has gone) is
-// UNAVAILABLE like ECONNRESET, because which of the two a writer gets is chance.
+// UNAVAILABLE like ECONNRESET, because which of the two a writer gets is chance. EMSGSIZE (no
+// datagram can be so long) is INVALID_ARGUMENT.
 absl::Status ResultStatus(Result result, std::string_view operation);
 
 // "<operation>: this side has closed it", ABORTED.

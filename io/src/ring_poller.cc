@@ -85,7 +85,7 @@ void RingPoller::CheckOwner() const noexcept {
 // --- Operations
 
 bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
-  if ((IsSend(op.code_) || IsOfPipe(op.code_)) && TakeTurnForCall(op)) {
+  if ((IsSend(op.code_) || IsAlwaysCall(op.code_)) && TakeTurnForCall(op)) {
     const int32_t result = MakeCall(op);
     if (result != -EAGAIN) {
       op.set_result(result);
@@ -94,7 +94,7 @@ bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
     Start(op, Op::Step::kLook);
     return false;
   }
-  const bool begins_with_look = op.code_ == OpCode::kAwaitWritable || IsOfPipe(op.code_);
+  const bool begins_with_look = op.code_ == OpCode::kAwaitWritable || IsAlwaysCall(op.code_);
   Start(op, begins_with_look ? Op::Step::kLook : Op::Step::kCall);
   return false;
 }
@@ -129,7 +129,7 @@ bool RingPoller::Prepare(Op& op) noexcept {
   io_uring_sqe* const entry = ring_.NextEntry();
   if (entry == nullptr) return false;
   if (__builtin_expect(op.step_ != Op::Step::kCall, 0)) {
-    io_uring_prep_poll_add(entry, op.fd(), op.code_ == OpCode::kRead ? POLLIN : POLLOUT);
+    io_uring_prep_poll_add(entry, op.fd(), IsReceive(op.code_) ? POLLIN : POLLOUT);
     if (op.step_ == Op::Step::kWatch) entry->len = IORING_POLL_ADD_MULTI;
     entry->user_data = op.user_data();
     return true;
@@ -161,6 +161,7 @@ bool RingPoller::Prepare(Op& op) noexcept {
       break;
     case OpCode::kRead:
     case OpCode::kWrite:
+    case OpCode::kReceiveBatch:
     case OpCode::kAwaitWritable:
       BOBBIN_DCHECK(false, "there is nothing to call");
       break;
@@ -278,9 +279,10 @@ void RingPoller::AfterStep(Op& op, int32_t result) noexcept {
   if (op.is_cancel_wanted_) return Finish(op, -ECANCELED);
   const bool is_look = op.step_ == Op::Step::kLook;
   if (op.step_ == Op::Step::kCall) return Submit(op, Op::Step::kLook);
-  if (IsOfPipe(op.code_) && result >= 0) {
-    result = MakeCall(op);
-    return result == -EAGAIN ? Submit(op, Op::Step::kLook) : Finish(op, result);
+  if (IsAlwaysCall(op.code_) && result >= 0) {
+    const int32_t made = MakeCall(op);
+    if (made == -EAGAIN && IsOver(result)) return Finish(op, -ESHUTDOWN);
+    return made == -EAGAIN ? Submit(op, Op::Step::kLook) : Finish(op, made);
   }
   if (is_look && result >= 0 && (result & kRoom) == 0) return Submit(op, Op::Step::kWatch);
   // A watch that has seen room was taken back.

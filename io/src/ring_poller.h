@@ -19,9 +19,9 @@
 // multishot poll does it (kWatch): it says RDHUP once, and then only what changes; it is taken back
 // when there is room.
 //
-// Pipes. A poll says when one is ready, and the carrier makes the call itself: not every kernel
-// reads a pipe without a thread of its own, and a write is to be an error, not a signal, when
-// nobody reads any more.
+// Pipes, and batches of datagrams. A poll says when one is ready, and the carrier makes the call
+// itself: not every kernel reads a pipe without a thread of its own, a write is to be an error, not
+// a signal, when nobody reads any more, and of batches rings know nothing.
 //
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.

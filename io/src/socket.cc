@@ -217,6 +217,11 @@ Result Socket::ReceiveMessage(Thread& self, msghdr& message, size_t bytes) {
   return Move(self, OpCode::kReceiveMessage, &message, bytes);
 }
 
+Result Socket::ReceiveMessages(Thread& self, std::span<mmsghdr> messages) {
+  if (self.role() != Role::kVirtual) return BlockingReceiveMessages(self, fd(), messages);
+  return Move(self, OpCode::kReceiveBatch, messages.data(), messages.size());
+}
+
 Result Socket::SendMessage(Thread& self, const msghdr& message, size_t bytes) {
   if (self.role() != Role::kVirtual) return BlockingSendMessage(self, fd(), message);
   return Move(self, OpCode::kSendMessage, const_cast<msghdr*>(&message), bytes);

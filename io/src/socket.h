@@ -33,6 +33,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -130,6 +131,8 @@ class Socket {
   // What msghdr says; its parts hold `bytes` together.
   Result ReceiveMessage(bobbin::internal::Thread& self, msghdr& message, size_t bytes);
   Result SendMessage(bobbin::internal::Thread& self, const msghdr& message, size_t bytes);
+  // As many as are there, at least one; how many.
+  Result ReceiveMessages(bobbin::internal::Thread& self, std::span<mmsghdr> messages);
   // What a reader is told of a result that is not positive, and a writer of a negative one.
   absl::StatusOr<size_t> AfterReceive(Result result) const;
   absl::Status AfterSend(Result result);
@@ -148,6 +151,8 @@ class Socket {
       ParkedOp op(code, pollable_, data, static_cast<uint32_t>(std::min(bytes, kTransferBytesMax)));
       const Result result = op.Run(self);
       if (__builtin_expect(result >= 0, 1) || !IsWorthRepeating(result)) return result;
+      // The news that it was shut down may have been met, and is not told twice.
+      if (is_closing()) return -ESHUTDOWN;
     }
   }
 

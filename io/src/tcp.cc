@@ -24,6 +24,7 @@
 #include "io/src/op.h"
 #include "io/src/result.h"
 #include "io/src/socket.h"
+#include "io/src/socket_options.h"
 #include "io/src/tcp_options.h"
 #include "io/src/unix_name.h"
 
@@ -43,17 +44,6 @@ using Use = internal::Socket::Use;
 using User = internal::Socket::User;
 
 namespace {
-
-// getsockname(2) or getpeername(2).
-template <typename Call>
-absl::StatusOr<SocketAddress> AddressOf(int fd, Call call, std::string_view operation) {
-  sockaddr_storage storage{};
-  socklen_t bytes = sizeof(storage);
-  auto* const address = reinterpret_cast<sockaddr*>(&storage);
-  const int error = call(fd, address, &bytes) == 0 ? 0 : errno;
-  if (error != 0) return ResultStatus(-error, operation);
-  return SocketAddress::FromSockaddr(address, bytes);
-}
 
 SocketHandle MakeSocket(FileDescriptor fd) {
   return SocketHandle(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
@@ -180,13 +170,13 @@ absl::StatusOr<TcpOptions> TcpStream::options() const {
 absl::StatusOr<SocketAddress> TcpStream::local_address() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("local address");
-  return AddressOf(socket_->fd(), ::getsockname, "local address");
+  return internal::LocalAddress(socket_->fd());
 }
 
 absl::StatusOr<SocketAddress> TcpStream::peer_address() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("peer address");
-  return AddressOf(socket_->fd(), ::getpeername, "peer address");
+  return internal::PeerAddress(socket_->fd());
 }
 
 // --- TcpListener
@@ -212,8 +202,7 @@ absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
   if (set < 0) return failed(static_cast<int>(-set));
   if (::bind(fd.get(), local.data(), local.bytes()) != 0) return failed(errno);
   if (::listen(fd.get(), options.backlog) != 0) return failed(errno);
-  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound,
-                          AddressOf(fd.get(), ::getsockname, "local address"));
+  BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound, internal::LocalAddress(fd.get()));
   ListenerHandle listener(
       std::make_unique<Listener>(std::move(fd), bound.ToString(), Listener::Shutdown::kEndsAccepts,
                                  BoundPath())

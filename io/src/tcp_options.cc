@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <limits>
 
+#include "io/src/socket_options.h"
+
 namespace bobbin::io::internal {
 
 namespace {
@@ -33,13 +35,6 @@ Result ApplyKeepAlive(int fd, const std::optional<KeepAlive>& wanted) noexcept {
   return 0;
 }
 
-// 0 leaves the size to the system.
-Result ApplyBuffer(int fd, int name, size_t bytes) noexcept {
-  if (bytes == 0) return 0;
-  constexpr size_t kMost = std::numeric_limits<int>::max();
-  return SetNumber(fd, SOL_SOCKET, name, static_cast<int>(std::min(bytes, kMost)));
-}
-
 int NumberOf(int fd, int level, int name) noexcept {
   int value = 0;
   socklen_t bytes = sizeof(value);
@@ -54,10 +49,6 @@ size_t BufferOf(int fd, int name, int locked) noexcept {
 
 }  // namespace
 
-Result SetNumber(int fd, int level, int name, int value) noexcept {
-  return ::setsockopt(fd, level, name, &value, sizeof(value)) == 0 ? 0 : -errno;
-}
-
 Result ApplyTcpOptions(int fd, const TcpOptions& options, Before before) noexcept {
   const bool is_new = before == Before::kSystemDefaults;
   const bool is_at_once = options.small_writes == SmallWrites::kAtOnce;
@@ -71,8 +62,8 @@ Result ApplyTcpOptions(int fd, const TcpOptions& options, Before before) noexcep
   if (result == 0 && (options.unanswered_max.count() != 0 || !is_new)) {
     result = SetNumber(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, Bounded(options.unanswered_max.count()));
   }
-  if (result == 0) result = ApplyBuffer(fd, SO_RCVBUF, options.receive_buffer_bytes);
-  if (result == 0) result = ApplyBuffer(fd, SO_SNDBUF, options.send_buffer_bytes);
+  if (result == 0) result = SetBufferBytes(fd, SO_RCVBUF, options.receive_buffer_bytes);
+  if (result == 0) result = SetBufferBytes(fd, SO_SNDBUF, options.send_buffer_bytes);
   if (result == 0 && (options.on_close != OnClose::kDeliver || !is_new)) {
     const linger how{.l_onoff = options.on_close == OnClose::kReset ? 1 : 0, .l_linger = 0};
     result = ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof(how)) == 0 ? 0 : -errno;

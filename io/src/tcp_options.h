@@ -27,9 +27,6 @@ enum class Before : uint8_t {
 Result ApplyTcpOptions(int fd, const TcpOptions& options, Before before) noexcept;
 absl::StatusOr<TcpOptions> ReadTcpOptions(int fd);
 
-// Sets an option that is a number.
-Result SetNumber(int fd, int level, int name, int value) noexcept;
-
 }  // namespace bobbin::io::internal
 
 #endif  // BOBBIN_IO_SRC_TCP_OPTIONS_H_

@@ -29,6 +29,7 @@
 #include <bobbin/io/server.h>
 #include <bobbin/io/signals.h>
 #include <bobbin/io/tcp.h>
+#include <bobbin/io/udp.h>
 #include <bobbin/io/unix.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
@@ -187,6 +188,23 @@ Stage PipeWriteStage(Writes<io::PipeWriter> wait) {
                   std::vector<std::byte> buffer(full->bytes);
                   EXPECT_OK(full->pipe.reader.ReadExact(buffer));
                 },
+            .sight_on_os_threads = Sight::kBlurred};
+  };
+}
+
+Stage DatagramStage(Reads<io::UdpSocket> wait) {
+  struct Ends {
+    io::UdpSocket server = io::UdpSocket::Bind("127.0.0.1:0").value();
+    io::UdpSocket client = io::UdpSocket::Connect(server.local_address().value()).value();
+  };
+  return [=](Runtime&) -> WaitStage {
+    auto ends = std::make_shared<Ends>();
+    return {.wait =
+                [=] {
+                  std::array<std::byte, 16> buffer;
+                  return wait(ends->server, buffer);
+                },
+            .satisfy = [=] { EXPECT_OK(ends->client.Send(std::array{std::byte{1}})); },
             .sight_on_os_threads = Sight::kBlurred};
   };
 }
@@ -430,6 +448,15 @@ const WaitStages& Stages() {
       {"PipeWriter::WriteAll", PipeWriteStage(WriteAll)},
       {"PipeWriter::WriteCounted", PipeWriteStage(WriteCounted)},
       {"Signals::Wait", AwaitingSignal},
+      {"UdpSocket::Receive", DatagramStage([](io::UdpSocket& socket, std::span<std::byte> buffer) {
+         return socket.Receive(buffer).status();
+       })},
+      {"UdpSocket::ReceiveBatch",
+       DatagramStage([](io::UdpSocket& socket, std::span<std::byte> buffer) {
+         std::array<io::DatagramSlot, 1> slots;
+         slots[0].buffer = buffer;
+         return socket.ReceiveBatch(slots).status();
+       })},
       {"WaitReadable", AwaitingReadable},
       {"WaitWritable", AwaitingWritable},
   };
