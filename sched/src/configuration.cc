@@ -16,6 +16,7 @@
 #include <bobbin/sched/internal/texts.h>
 #include <bobbin/sched/run_blocking.h>
 
+#include "sched/src/letters.h"
 #include "sched/src/limits.h"
 #include "sched/src/properties.h"
 
@@ -74,8 +75,7 @@ std::string WithoutPasswords(std::string_view value) {
 
 bool IsProfileName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
+    return internal::IsLetter(c) || internal::IsDigit(c) || c == '-' || c == '_';
   });
 }
 

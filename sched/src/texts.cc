@@ -16,18 +16,14 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/internal/texts.h>
 
+#include "sched/src/letters.h"
 #include "sched/src/limits.h"
 
 namespace bobbin::internal {
 
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLowerCase(char c) { return c >= 'a' && c <= 'z'; }
-bool IsUpperCase(char c) { return c >= 'A' && c <= 'Z'; }
-bool IsOfKey(char c) {
-  return IsDigit(c) || IsLowerCase(c) || IsUpperCase(c) || c == '.' || c == '-' || c == '_';
-}
+bool IsOfKey(char c) { return IsDigit(c) || IsLetter(c) || c == '.' || c == '-' || c == '_'; }
 
 template <typename... T>
 absl::Status Wrong(fmt::format_string<T...> format, T&&... parts) {

@@ -11,14 +11,15 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/trace_context.h>
 
+#include "sched/src/letters.h"
 #include "sched/src/limits.h"
 
 namespace bobbin {
 
 namespace {
 
-bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+using internal::IsDigit;
+using internal::IsLowerCase;
 
 // Lower-case digits only, as the standard has it.
 std::optional<uint64_t> ParseHex(std::string_view text) {
@@ -30,7 +31,7 @@ std::optional<uint64_t> ParseHex(std::string_view text) {
   return number;
 }
 
-absl::Status Wrong(std::string_view why) {
+absl::Status WrongParent(std::string_view why) {
   return MakeStatus(absl::StatusCode::kInvalidArgument, fmt::format("parse traceparent: {}", why));
 }
 
@@ -40,9 +41,9 @@ std::string_view WithoutSpace(std::string_view text) {
 }
 
 bool IsKeyPart(std::string_view part, size_t length_max) {
-  return !part.empty() && part.size() <= length_max && (IsLower(part[0]) || IsDigit(part[0])) &&
+  return !part.empty() && part.size() <= length_max && (IsLowerCase(part[0]) || IsDigit(part[0])) &&
          std::all_of(part.begin(), part.end(), [](char c) {
-           return IsLower(c) || IsDigit(c) || c == '_' || c == '-' || c == '*' || c == '/';
+           return IsLowerCase(c) || IsDigit(c) || c == '_' || c == '-' || c == '*' || c == '/';
          });
 }
 
@@ -89,25 +90,25 @@ absl::StatusOr<SpanContext> ParseTraceParent(std::string_view header) {
   // vv-tttttttttttttttttttttttttttttttt-ssssssssssssssss-ff
   constexpr size_t kLength = 55;
   const std::string_view text = WithoutSpace(header);
-  if (text.size() < kLength) return Wrong("it is too short");
-  if (text[2] != '-' || text[35] != '-' || text[52] != '-') return Wrong("a dash is missing");
+  if (text.size() < kLength) return WrongParent("it is too short");
+  if (text[2] != '-' || text[35] != '-' || text[52] != '-') return WrongParent("a dash is missing");
   const std::optional<uint64_t> version = ParseHex(text.substr(0, 2));
   const std::optional<uint64_t> high = ParseHex(text.substr(3, 16));
   const std::optional<uint64_t> low = ParseHex(text.substr(19, 16));
   const std::optional<uint64_t> span = ParseHex(text.substr(36, 16));
   const std::optional<uint64_t> flags = ParseHex(text.substr(53, 2));
   if (!version || !high || !low || !span || !flags) {
-    return Wrong("a digit is not one of 0 to 9 and a to f");
+    return WrongParent("a digit is not one of 0 to 9 and a to f");
   }
-  if (*version == 0xff) return Wrong("there is no version ff");
+  if (*version == 0xff) return WrongParent("there is no version ff");
   if (text.size() > kLength && (*version == 0 || text[kLength] != '-')) {
-    return Wrong("it is too long");
+    return WrongParent("it is too long");
   }
   const SpanContext context{.trace_id = {*high, *low},
                             .span_id = {*span},
                             .is_sampled = (*flags & 1) != 0,
                             .trace_state = {}};
-  if (!context.is_set()) return Wrong("an id is zero");
+  if (!context.is_set()) return WrongParent("an id is zero");
   return context;
 }
 
