@@ -108,7 +108,7 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const ConnectOptions& options, std:
                                                    .attempt_delay = options.attempt_delay,
                                                    .tcp = options.tcp,
                                                    .name = host}));
-  return TcpStream(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
+  return TcpStream(MakeSocket(std::move(fd)));
 }
 
 absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {
