@@ -175,8 +175,7 @@ absl::Status ClientExchange::BeginBody(std::string_view method) {
   const uint64_t length = head.content_length.value_or(0);
   const uint64_t bytes_max = lease_.options().body_bytes_max;
   if (kind == Kind::kLength && length > bytes_max) {
-    return MakeStatus(absl::StatusCode::kResourceExhausted,
-                      "http response: its body is too large");
+    return MakeStatus(absl::StatusCode::kResourceExhausted, "http response: its body is too large");
   }
   is_reusable_ = head.keeps_alive && kind != Kind::kToEnd;
   connection.body.Begin(kind, length, bytes_max);

@@ -2,9 +2,9 @@
 
 #include "io/src/http/output.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <span>
 
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/status.h>
@@ -19,9 +19,18 @@ absl::Status Output::Append(std::string_view bytes) {
 
 absl::Status Output::Send(std::string_view last) {
   if (!failure_.ok()) return failure_;
-  const DeadlineScope scope(write_duration_);
-  const std::array<std::string_view, 2> parts = {gathered_, last};
-  failure_ = transport_.Write(std::span(parts).first(last.empty() ? 1 : 2));
+  std::string_view first = gathered_;
+  while (!first.empty() || !last.empty()) {
+    const DeadlineScope scope(write_duration_);
+    const absl::StatusOr<size_t> sent = transport_.Write(first, last);
+    if (!sent.ok()) {
+      failure_ = sent.status();
+      break;
+    }
+    const size_t of_first = std::min(*sent, first.size());
+    first.remove_prefix(of_first);
+    last.remove_prefix(*sent - of_first);
+  }
   gathered_.clear();
   return failure_;
 }

@@ -29,6 +29,7 @@ class Output {
   // As much is gathered, and more is sent from where it lies. Not tuned.
   static constexpr size_t kGatheredMax = size_t{16} << 10;
 
+  // `write_duration`: how long it waits for the peer's side to take something.
   Output(Transport& transport, std::chrono::nanoseconds write_duration)
       : transport_(transport), write_duration_(write_duration) {}
 

@@ -13,6 +13,7 @@
 #ifndef BOBBIN_IO_SRC_HTTP_TRANSPORT_H_
 #define BOBBIN_IO_SRC_HTTP_TRANSPORT_H_
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -20,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include <bobbin/core/status.h>
 #include <bobbin/io/tcp.h>
 
 namespace bobbin::io::http::internal {
@@ -32,8 +32,8 @@ class Transport {
 
   // Waits until something comes and returns how much; 0 when the peer has finished.
   virtual absl::StatusOr<size_t> Read(std::span<std::byte> buffer) = 0;
-  // Writes all the parts.
-  virtual absl::Status Write(std::span<const std::string_view> parts) = 0;
+  // Waits until the peer's side takes something of `first` and then `second`, and returns how much.
+  virtual absl::StatusOr<size_t> Write(std::string_view first, std::string_view second) = 0;
   // Tells the peer that nothing more will be written.
   virtual absl::Status ShutdownWrite() = 0;
   virtual void Close() = 0;
@@ -49,11 +49,9 @@ class TcpTransport final : public Transport {
   explicit TcpTransport(TcpStream& stream) : stream_(stream) {}
 
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer) override { return stream_.Read(buffer); }
-  absl::Status Write(std::span<const std::string_view> parts) override {
-    for (const std::string_view part : parts) {
-      BOBBIN_RETURN_IF_ERROR(stream_.WriteAll(std::as_bytes(std::span(part))));
-    }
-    return absl::OkStatus();
+  absl::StatusOr<size_t> Write(std::string_view first, std::string_view second) override {
+    const std::array parts = {std::as_bytes(std::span(first)), std::as_bytes(std::span(second))};
+    return second.empty() ? stream_.Write(parts[0]) : stream_.Write(parts);
   }
   absl::Status ShutdownWrite() override { return stream_.ShutdownWrite(); }
   void Close() override { stream_.Close(); }

@@ -61,7 +61,7 @@ struct ServerOptions {
   // From the end of the header to the end of the body, the time of handlers included: beyond it
   // 408.
   std::chrono::nanoseconds body_duration = std::chrono::seconds(60);
-  // Until something is sent: beyond it the connection is closed.
+  // Until the peer takes something more of an answer: beyond it the connection is closed.
   std::chrono::nanoseconds write_duration = std::chrono::seconds(30);
   // Without a request: beyond it the connection is closed.
   std::chrono::nanoseconds idle_duration = std::chrono::seconds(75);
