@@ -153,6 +153,14 @@ absl::Status TcpStream::ShutdownWrite() { return socket().Shutdown(SHUT_WR); }
 
 void TcpStream::Close() { socket().Close(); }
 
+bool TcpStream::IsQuiet() const {
+  const Use use(socket(), User::kGuest);
+  if (!use.ok()) return false;
+  std::byte next;
+  const ssize_t peeked = ::recv(socket_->fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return peeked < 0 && errno == EAGAIN;
+}
+
 absl::Status TcpStream::SetOptions(const TcpOptions& options) {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("set options");

@@ -42,6 +42,9 @@ BOBBIN_IO_TEST(HttpRouterTest, TheLongestPathAndTheMethodDecide) {
   };
   EXPECT_THAT(answer("GET /a"), HasSubstr("\r\n\r\na of GET"));
   EXPECT_THAT(answer("GET /a?b/c"), HasSubstr("\r\n\r\na of GET"));
+  EXPECT_THAT(answer("GET http://x/a?b"), HasSubstr("\r\n\r\na of GET"));
+  EXPECT_THAT(answer("GET http://x"), HasSubstr("root of GET"));
+  EXPECT_THAT(answer("OPTIONS *"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(answer("POST /a"), HasSubstr("post of POST"));
   EXPECT_THAT(answer("PUT /a/c"), HasSubstr("below a of PUT"));
   EXPECT_THAT(answer("GET /a/b/c/d"), HasSubstr("below b of GET"));

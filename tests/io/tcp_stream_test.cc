@@ -192,6 +192,19 @@ BOBBIN_IO_TEST(TcpStreamTest, AShutdownOfReadingEndsAReadThatWaits) {
   EXPECT_OK(reader.Join());
 }
 
+BOBBIN_IO_TEST(TcpStreamTest, ItIsQuietUntilSomethingComesOrAnEnd) {
+  Pair pair = MakePair();
+  EXPECT_TRUE(pair.right.IsQuiet());
+  ASSERT_OK(pair.left.WriteAll(Bytes("x")));
+  AwaitTrue([&] { return !pair.right.IsQuiet(); });
+  EXPECT_EQ(ReadText(pair.right, 1), "x");
+  EXPECT_TRUE(pair.right.IsQuiet());
+  ASSERT_OK(pair.left.ShutdownWrite());
+  AwaitTrue([&] { return !pair.right.IsQuiet(); });
+  pair.left.Close();
+  EXPECT_FALSE(pair.left.IsQuiet());
+}
+
 // --- Short transfers
 
 BOBBIN_IO_TEST(TcpStreamTest, WriteAllToASlowReaderLosesNothing) {

@@ -58,16 +58,22 @@ absl::StatusOr<ClientPool::Lease> ClientPool::Acquire(const Url& url) {
   BOBBIN_ASSIGN_OR_RETURN(SemaphorePermit place, origin->places.AcquirePermit());
   Lease lease(shared_from_this(), origin, std::move(place));
 
-  Connections expired;  // Ends behind the lock.
+  Connections useless;  // Closed behind the lock.
   const MonotonicTime now = MonotonicNow();
   MutexLock hold(mutex_);
-  if (now >= next_sweep_) expired = Sweep(now);
-  if (!origin->kept.empty() && !origin->kept.back()->expiry.HasPassed(now)) {
-    lease.connection = std::move(origin->kept.back());
+  if (now >= next_sweep_) useless = Sweep(now);
+  while (!origin->kept.empty() && lease.connection == nullptr) {
+    std::unique_ptr<ClientConnection> last = std::move(origin->kept.back());
     origin->kept.pop_back();
-    lease.is_reused = true;
     --counts_.kept;
-    ++counts_.reused;
+    // Its server may have closed it meanwhile.
+    if (last->expiry.HasPassed(now) || !last->stream.IsQuiet()) {
+      --counts_.connections;
+      useless.push_back(std::move(last));
+    } else {
+      lease.connection = std::move(last);
+      ++counts_.reused;
+    }
   }
   return lease;
 }
@@ -79,7 +85,6 @@ absl::Status ClientPool::Connect(const Url& url, Lease& lease) {
   // In the place of the one before, if there was one.
   if (lease.connection == nullptr) ++counts_.connections;
   lease.connection = std::move(connection);
-  lease.is_reused = false;
   ++counts_.connected;
   return absl::OkStatus();
 }

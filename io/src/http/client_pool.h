@@ -4,8 +4,8 @@
 // one connection of an origin.
 //
 // A lease is a permit of its origin's semaphore; who has it takes the connection that was kept
-// last, or makes one. So the permits are the limit of connections in use, and no more are kept than
-// there are permits.
+// last and is still open, or makes one. So the permits are the limit of connections in use, and no
+// more are kept than there are permits.
 //
 //   Called from   any thread.
 //   Suspends      Acquire, while the origin has no permit; Connect.
@@ -82,7 +82,6 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
     const ClientOptions& options() const { return pool_->options_; }
 
     std::unique_ptr<ClientConnection> connection;
-    bool is_reused = false;
 
    private:
     friend class ClientPool;

@@ -13,7 +13,14 @@ const internal::RequestHead& Request::head() const { return session_.head(); }
 std::string_view Request::method() const { return head().method; }
 std::string_view Request::target() const { return head().target; }
 
-std::string_view Request::path() const { return target().substr(0, target().find('?')); }
+std::string_view Request::path() const {
+  std::string_view path = target().substr(0, target().find('?'));
+  // To a proxy, and so to a server, the whole URL may be sent.
+  const size_t authority = path.find("://");
+  if (path.starts_with('/') || authority == path.npos) return path;
+  const size_t slash = path.find('/', authority + 3);
+  return slash == path.npos ? std::string_view("/") : path.substr(slash);
+}
 
 std::string_view Request::query() const {
   const size_t mark = target().find('?');

@@ -140,6 +140,9 @@ class TcpStream {
   // Ends the connection. Calls of other threads return ABORTED, from now on all calls do. Never
   // waits.
   void Close();
+  // Whether it is open, and nothing has come that nobody has read, also no end: if a connection was
+  // kept between two requests, whether it can be used for the next. Never waits.
+  bool IsQuiet() const;
 
   // Sets all of them, at any time. To change one: take options(), and set them with the one
   // changed.

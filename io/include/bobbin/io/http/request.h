@@ -51,8 +51,8 @@ class Request {
 
   // As it was sent: "GET".
   std::string_view method() const;
-  // As it was sent, nothing decoded: "/notes?of=today". The part before the question mark, and the
-  // one behind it.
+  // As it was sent, nothing decoded: "/notes?of=today". The part before the question mark, without
+  // the host of a whole URL, and the part behind it.
   std::string_view target() const;
   std::string_view path() const;
   std::string_view query() const;
