@@ -25,6 +25,7 @@
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
 
+#include "tests/io/busy_lane.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/support/bobbin_test.h"
 #include "tests/support/thread_probe.h"
@@ -37,31 +38,6 @@ using internal::BlockingLane;
 using io::File;
 using io::FileAccess;
 using io::FileCreation;
-
-// All threads of a lane are busy until the event is set.
-class BusyLane {
- public:
-  BusyLane(Runtime& runtime, BlockingLane lane) : probes_(PlatformPoolOptions{}.threads) {
-    for (ThreadProbe& probe : probes_) {
-      threads_.push_back(runtime.Spawn([this, &probe, lane] {
-        return internal::PoolUnlessMayBlock(lane)->RunBlocking([this, &probe] {
-          probe.Attach();
-          return go_.Wait();
-        });
-      }));
-      probe.AwaitParked();
-    }
-  }
-  void LetGo() {
-    go_.Set();
-    for (VirtualThread& thread : threads_) EXPECT_OK(thread.Join());
-  }
-
- private:
-  Event go_;
-  std::vector<ThreadProbe> probes_;
-  std::vector<VirtualThread> threads_;
-};
 
 struct Scene {
   Scene() {
