@@ -14,6 +14,7 @@
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/status.h>
 
+#include "sched/src/executor_configuration.h"
 #include "sched/src/platform_executor.h"
 #include "sched/src/virtual_executor.h"
 
@@ -32,6 +33,13 @@ constexpr KnownName kKnownNames[] = {{"default", ThreadKind::kPlatform, 8},
                                      // A job that runs for long must not be able to fill them.
                                      {"scheduling", ThreadKind::kPlatform, 2},
                                      {"scheduling-virtual", ThreadKind::kVirtual, 8}};
+
+const KnownName* Known(std::string_view name) {
+  for (const KnownName& known : kKnownNames) {
+    if (known.name == name) return &known;
+  }
+  return nullptr;
+}
 
 std::shared_ptr<const FailureSink::Handler> Shared(FailureSink::Handler&& handler) {
   if (!handler) return nullptr;
@@ -60,24 +68,39 @@ ExecutorsCore::ExecutorsCore(Runtime& runtime, ExecutorsOptions options)
     : runtime_(runtime),
       facade_(*this),
       named_(std::move(options.named)),
+      configuration_(std::move(options.configuration)),
       handler_(Shared(std::move(options.on_uncaught_failure))) {
   for (const auto& [name, executor] : named_) CheckOptions(name, executor);
 }
 
-ExecutorsCore::Entry& ExecutorsCore::Make(std::string_view name) {
-  Entry entry;
-  entry.executor = std::make_unique<Executor>(*this, std::string(name));
-  for (const KnownName& known : kKnownNames) {
-    if (known.name != name) continue;
-    entry.kind = known.kind;
-    entry.options.threads = known.threads;
-  }
+absl::StatusOr<ExecutorOptions> ExecutorsCore::OptionsOf(std::string_view name) const {
+  ExecutorOptions options;
   if (const auto named = named_.find(name); named != named_.end()) {
-    entry.options = named->second;
-    if (entry.options.kind.has_value()) entry.kind = entry.options.kind;
+    options = named->second;
+  } else if (const KnownName* const known = Known(name)) {
+    options.threads = known->threads;
   }
+  BOBBIN_RETURN_IF_ERROR(Configure(configuration_, name, options));
+  return options;
+}
+
+absl::Status ExecutorsCore::CheckConfiguration() const {
+  for (const std::string& name : ConfiguredExecutors(configuration_)) {
+    BOBBIN_RETURN_IF_ERROR(OptionsOf(name).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExecutorsCore::Entry*> ExecutorsCore::Make(std::string_view name) {
+  Entry entry;
+  BOBBIN_ASSIGN_OR_RETURN(entry.options, OptionsOf(name));
+  entry.kind = entry.options.kind;
   if (entry.kind == ThreadKind::kAuto) entry.kind = ThreadKind::kVirtual;
-  return entries_.emplace(name, std::move(entry)).first->second;
+  if (const KnownName* const known = Known(name); known != nullptr && !entry.kind.has_value()) {
+    entry.kind = known->kind;
+  }
+  entry.executor = std::make_unique<Executor>(*this, std::string(name));
+  return &entries_.emplace(name, std::move(entry)).first->second;
 }
 
 absl::StatusOr<Executor*> ExecutorsCore::Find(std::string_view name,
@@ -88,7 +111,13 @@ absl::StatusOr<Executor*> ExecutorsCore::Find(std::string_view name,
     return MakeStatus(absl::StatusCode::kUnavailable,
                       fmt::format("executor \"{}\": its runtime has stopped", name));
   }
-  Entry& entry = found == entries_.end() ? Make(name) : found->second;
+  Entry* known = nullptr;
+  if (found != entries_.end()) {
+    known = &found->second;
+  } else {
+    BOBBIN_ASSIGN_OR_RETURN(known, Make(name));
+  }
+  Entry& entry = *known;
   if (!kind.has_value() || entry.options.kind.has_value()) return entry.executor.get();
   if (kind == ThreadKind::kAuto) {
     entry.is_asked_for_as_auto = true;

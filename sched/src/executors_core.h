@@ -33,6 +33,8 @@ class ExecutorsCore {
   ExecutorsCore(const ExecutorsCore&) = delete;
   ExecutorsCore& operator=(const ExecutorsCore&) = delete;
 
+  // Whether the options make sense; to be asked at the start.
+  absl::Status CheckConfiguration() const;
   Executors& facade() noexcept { return facade_; }
   // Empty: of whatever kind.
   absl::StatusOr<Executor*> Find(std::string_view name, std::optional<ThreadKind> kind);
@@ -64,12 +66,14 @@ class ExecutorsCore {
     std::unique_ptr<ExecutorCore> core;
   };
 
-  Entry& Make(std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<ExecutorOptions> OptionsOf(std::string_view name) const;
+  absl::StatusOr<Entry*> Make(std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<ExecutorCore*> Cores();
 
   Runtime& runtime_;
   Executors facade_;
   const std::map<std::string, ExecutorOptions, std::less<>> named_;
+  const Configuration configuration_;
   const std::shared_ptr<const FailureSink::Handler> handler_;
 
   Mutex mutex_;

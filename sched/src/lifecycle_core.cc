@@ -80,7 +80,7 @@ LifecycleCore::~LifecycleCore() {
 std::shared_ptr<StopHookRecord> LifecycleCore::Add(const StopHookOptions& options,
                                                    absl::AnyInvocable<absl::Status()> hook) {
   auto record =
-      std::make_shared<StopHookRecord>(options.phase, std::string(options.name), std::move(hook));
+      std::make_shared<StopHookRecord>(options, std::move(hook));
   const MutexLock lock(mutex_);
   // Those that were withdrawn are nobody's but the list's.
   std::erase_if(hooks_, [](const Hook& known) { return known.use_count() == 1; });

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -36,6 +37,9 @@ class RuntimeCore;
 
 // A hook, as the registry, its StopHook and the thread that calls it share it.
 struct StopHookRecord {
+  StopHookRecord(const StopHookOptions& options, absl::AnyInvocable<absl::Status()> hook)
+      : phase(options.phase), name(options.name), call(std::move(hook)) {}
+
   const StopPhase phase;
   const std::string name;
   absl::AnyInvocable<absl::Status()> call;  // The caller's, once it is taken; else its StopHook's.

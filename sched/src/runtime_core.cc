@@ -74,6 +74,10 @@ RuntimeCore::~RuntimeCore() {
 }
 
 absl::Status RuntimeCore::Start() {
+  if (absl::Status mistake = executors_.CheckConfiguration(); !mistake.ok()) {
+    is_stopped_.store(true);
+    return mistake;
+  }
   unreported_.Add(carrier_count_);
   for (int i = 0; i < carrier_count_; ++i) {
     threads_.emplace_back(fmt::format("carrier-{}", i), [this, i] { carrier(i).Run(); });

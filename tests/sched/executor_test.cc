@@ -20,6 +20,8 @@
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/async.h>
+#include <bobbin/sched/configuration.h>
+#include <bobbin/sched/configuration_key.h>
 #include <bobbin/sched/executor.h>
 #include <bobbin/sched/executors.h>
 #include <bobbin/sched/sleep.h>
@@ -180,6 +182,65 @@ TEST(ExecutorsDeathTest, RefusesOptionsThatMakeNoSense) {
   EXPECT_DEATH(Runtime(With("mail", {.concurrency = 0})), "executor \"mail\": concurrency is 0");
   EXPECT_DEATH(Runtime(With("mail", {.threads = 4, .threads_max = 2})),
                "\"mail\": threads_max is smaller than threads");
+}
+
+// --- What the configuration says.
+
+Configuration Configured(ConfigurationValues values, ConfigurationValues environment = {}) {
+  absl::StatusOr<Configuration> loaded =
+      Configuration::Load({.folder = "", .values = values, .environment = environment});
+  EXPECT_OK(loaded.status());
+  return *std::move(loaded);
+}
+
+TEST(ExecutorConfigurationTest, ItWinsOverTheProgram) {
+  RuntimeOptions options =
+      With("mail", {.kind = ThreadKind::kPlatform, .concurrency = 7, .queue_max = 5});
+  options.executors.configuration =
+      Configured({{"bobbin.task.executor.mail.kind", " Virtual "},
+                  {"bobbin.task.executor.mail.concurrency", "1"},
+                  {"bobbin.task.executor.mail.queue-capacity", "1"},
+                  {"bobbin.task.executor.mail.rejection", "discard-oldest"},
+                  {"bobbin.task.executor.mail.thread-name-prefix", "post-"},
+                  {"bobbin.task.executor.disk.threads", "1"}},
+                 {{"BOBBIN_TASK_EXECUTOR_REPORTS_KIND", "virtual"}});
+  WithRuntime(std::move(options), [](Runtime& runtime) {
+    Executor& mail = Named(runtime, "mail", ThreadKind::kPlatform);
+    Event has_begun;
+    Event may_end;
+    Future<std::string> first = Async(mail, {.name = "a"}, [&]() -> absl::StatusOr<std::string> {
+      has_begun.Set();
+      BOBBIN_RETURN_IF_ERROR(may_end.Wait());
+      return DescribeCurrentThread();
+    });
+    EXPECT_OK(has_begun.Wait());
+    Future<int> second = Async(mail, [] { return 2; });
+    Future<int> third = Async(mail, [] { return 3; });
+    EXPECT_THAT(second.Get(), StatusIs(absl::StatusCode::kResourceExhausted));
+    may_end.Set();
+    EXPECT_THAT(*first.Get(), AllOf(HasSubstr("virtual"), HasSubstr("\"post-a\"")));
+    EXPECT_EQ(*third.Get(), 3);
+    // The environment alone, found at the first use.
+    EXPECT_EQ(*Async(Named(runtime, "reports", ThreadKind::kPlatform), CurrentRole).Get(),
+              Role::kVirtual);
+  });
+}
+
+TEST(ExecutorConfigurationTest, AMistakeKeepsTheRuntimeFromBeingMade) {
+  RuntimeOptions options{.carriers = 1};
+  options.executors.configuration = Configured(
+      {{"bobbin.task.executor.mail.threads", "4"}, {"bobbin.task.executor.mail.max-threads", "2"}});
+  EXPECT_THAT(Runtime::Create(std::move(options)).status(),
+              Says(absl::StatusCode::kInvalidArgument,
+                   AllOf(HasSubstr("bobbin.task.executor.mail.max-threads"), HasSubstr("\"2\""),
+                         HasSubstr("bobbin.task.executor.mail.threads, which is 4"))));
+  EXPECT_THAT(Configuration::Load({.folder = "",
+                                   .values = {{"bobbin.task.executor.mail.kind", "fast"}},
+                                   .environment = ConfigurationValues()})
+                  .status(),
+              Says(absl::StatusCode::kInvalidArgument,
+                   AllOf(HasSubstr("bobbin.task.executor.mail.kind"), HasSubstr("\"fast\""),
+                         HasSubstr("platform"), HasSubstr("virtual"))));
 }
 
 // --- What reaches the future.

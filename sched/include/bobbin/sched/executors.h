@@ -15,7 +15,9 @@
 //                 ended or the budget is spent.
 //   Cancellation  AwaitIdle returns CANCELLED or DEADLINE_EXCEEDED. Shutdown ignores it.
 //   Errors        Find: FAILED_PRECONDITION when a name is asked for with two kinds; UNAVAILABLE
-//                 for a new name after the shutdown.
+//                 for a new name after the shutdown; INVALID_ARGUMENT for a value of the
+//                 environment that its key does not take. Those of other sources keep a runtime
+//                 from being made (Runtime::Create).
 //   Lifetime      Part of the runtime, which shuts them down before anything else of its own.
 //   Cost          Find: a mutex and a search. Keep what it returns.
 //
@@ -50,6 +52,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/sched/configuration.h>
 #include <bobbin/sched/executor.h>
 
 namespace bobbin {
@@ -65,6 +68,9 @@ struct TaskFailure {
 struct ExecutorsOptions {
   // How the executors of some names are to be made; the others are as by default.
   std::map<std::string, ExecutorOptions, std::less<>> named = {};
+  // What is set there, as bobbin.task.executor.<name>.threads, wins over `named`. docs/
+  // configuration.md has all keys.
+  Configuration configuration = {};
   // Called, after it was logged, on the thread that has met it; several at once. Must not throw.
   absl::AnyInvocable<void(const TaskFailure&) const> on_uncaught_failure = {};
 };
