@@ -7,6 +7,13 @@
 
 namespace bobbin::cron {
 
+absl::StatusOr<VirtualThread> ExecutorRunner::Start(std::string_view job,
+                                                    absl::AnyInvocable<void() &&> run) {
+  BOBBIN_RETURN_IF_ERROR(
+      executor_.Submit({.name = job}, [run = std::move(run)]() mutable { std::move(run)(); }));
+  return VirtualThread();
+}
+
 absl::StatusOr<VirtualThread> VirtualThreadRunner::Start(std::string_view job,
                                                          absl::AnyInvocable<void() &&> run) {
   // Runtime::Spawn would wait at the limit, and with it all other jobs.

@@ -95,11 +95,17 @@ void AddNumbers(MetricsSnapshot& snapshot, const JobInfo& job) {
 Scheduler::Scheduler(SchedulerOptions options) {
   const bool has_thread = options.drive == SchedulerOptions::Drive::kOwnThread;
   Metrics* const metrics = options.metrics;
+  if (options.runtime == nullptr) options.runtime = CurrentRuntimeOrNull();
+  Runtime* const runtime = options.runtime;
   core_ = std::make_shared<internal::SchedulerCore>(std::move(options));
   if (metrics != nullptr) {
     source_ = metrics->AddSource([core = core_.get()](MetricsSnapshot& snapshot) {
       for (const JobInfo& job : core->Jobs()) AddNumbers(snapshot, job);
     });
+  }
+  if (runtime != nullptr) {
+    stop_hook_ = runtime->lifecycle().OnStop({.phase = StopPhase::kScheduler, .name = "cron"},
+                                             [core = core_] { return core->Stop(); });
   }
   if (!has_thread) return;
   thread_ = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "cron", .threads = 1});
@@ -108,6 +114,7 @@ Scheduler::Scheduler(SchedulerOptions options) {
 }
 
 Scheduler::~Scheduler() {
+  stop_hook_ = StopHook();
   const CancelShield shield;
   const absl::Status stopped = Stop();
   if (!stopped.ok()) fmt::print(stderr, "{}\n", MessageOf(stopped));

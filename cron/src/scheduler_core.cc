@@ -13,8 +13,12 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/internal/capture_exception.h>
+#include <bobbin/core/internal/current.h>
+#include <bobbin/core/role.h>
 #include <bobbin/core/status.h>
+#include <bobbin/cron/job_runner.h>
 #include <bobbin/cron/zone.h>
+#include <bobbin/sched/executors.h>
 #include <bobbin/sched/internal/texts.h>
 
 #include "cron/src/limits.h"
@@ -73,6 +77,7 @@ class SchedulerCore::Run {
     const std::shared_ptr<SchedulerCore> core = std::move(core_);
     const absl::Time started = core->options_.clock->Now().wall;
     Job& job = *start_.job;
+    core->NoteThread(start_);
     if (job.lease_terms) {
       const auto [claim, why] = core->ClaimLease(start_);
       if (claim != Claim::kHeld) {
@@ -103,6 +108,7 @@ class SchedulerCore::Run {
 };
 
 SchedulerCore::SchedulerCore(SchedulerOptions options) : options_(std::move(options)) {
+  ChooseLeaseRunner();
   if (options_.metrics == nullptr) return;
   auto durations = options_.metrics->MakeHistogram({.name = "bobbin.scheduler.run.duration",
                                                     .help = "How long the bodies of jobs took.",
@@ -142,6 +148,47 @@ absl::StatusOr<absl::Duration> SchedulerCore::PeriodOf(const Period& period,
       fmt::format("{} must be positive, not {}", what, absl::FormatDuration(duration)));
 }
 
+void SchedulerCore::ChooseLeaseRunner() {
+  lease_runner_ = options_.lease_runner != nullptr ? options_.lease_runner : options_.runner;
+  if (lease_runner_ != nullptr || options_.runtime == nullptr) return;
+  const absl::StatusOr<Executor*> executor =
+      options_.runtime->executors().Find("scheduling-virtual");
+  if (!executor.ok()) return;
+  own_lease_runner_ = std::make_unique<ExecutorRunner>(**executor);
+  lease_runner_ = own_lease_runner_.get();
+}
+
+absl::Status SchedulerCore::ChooseRunner(const JobOptions& options, Job& job) const {
+  const bool names_executor = options.thread.has_value() || !options.executor.empty();
+  if (options.runner != nullptr && names_executor) {
+    return Wrong(options.name, "it has a runner, and an executor or a kind of thread, too");
+  }
+  job.runner = options.runner;
+  if (job.runner == nullptr && !names_executor) job.runner = options_.runner;
+  if (job.runner != nullptr) return absl::OkStatus();
+
+  if (options_.runtime == nullptr) {
+    return Wrong(options.name,
+                 "neither it nor the scheduler has a runner, and there is no runtime "
+                 "whose executors could run it: set SchedulerOptions::runtime");
+  }
+  Executors& executors = options_.runtime->executors();
+  const ThreadKind kind = options.thread.value_or(ThreadKind::kPlatform);
+  absl::StatusOr<Executor*> executor = nullptr;
+  if (options.executor.empty()) {
+    // A name for each kind, so that a job never lands on the wrong one.
+    executor = executors.Find(kind == ThreadKind::kPlatform ? "scheduling" : "scheduling-virtual");
+  } else if (options.thread.has_value()) {
+    executor = executors.Find(options.executor, kind);
+  } else {
+    executor = executors.Find(options.executor);
+  }
+  if (!executor.ok()) return Wrong(options.name, "{}", MessageOf(executor.status()));
+  job.own_runner = std::make_unique<ExecutorRunner>(**executor);
+  job.runner = job.own_runner.get();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<Job>> SchedulerCore::MakeJob(JobOptions options,
                                                             JobBody body) const {
   const std::string& name = options.name;
@@ -163,12 +210,12 @@ absl::StatusOr<std::shared_ptr<Job>> SchedulerCore::MakeJob(JobOptions options,
   }
   auto job = std::make_shared<Job>();
   job->name = name;
-  job->runner = options.runner != nullptr ? options.runner : options_.runner;
-  if (job->runner == nullptr) return Wrong(name, "neither it nor the scheduler has a runner");
+  BOBBIN_RETURN_IF_ERROR(ChooseRunner(options, *job));
   if (options.lease) {
     if (options_.leases == nullptr) return Wrong(name, "it has a lease, but there is no store");
-    if (options_.lease_runner == nullptr && options_.runner == nullptr) {
-      return Wrong(name, "it has a lease, but there is no runner to extend it");
+    if (lease_runner_ == nullptr) {
+      return Wrong(name,
+                   "it has a lease, but there is neither a runner nor a runtime to extend it");
     }
     job->lease_terms = *options.lease;
     if (job->lease_terms->name.empty()) job->lease_terms->name = name;
@@ -499,6 +546,13 @@ void SchedulerCore::Launch(const Start& start) {
   if (start.stop->IsSet()) job.thread.Cancel();
 }
 
+void SchedulerCore::NoteThread(const Start& start) {
+  if (CurrentRole() != Role::kVirtual) return;
+  MutexLock lock(mutex_);
+  start.job->own_thread = &bobbin::internal::Current();
+  if (start.stop->IsSet()) start.job->own_thread->Cancel();
+}
+
 void SchedulerCore::NoteStart(const Start& start, absl::Time wall) {
   MutexLock lock(mutex_);
   start.job->last_start = wall;
@@ -531,6 +585,7 @@ void SchedulerCore::EndRun(const Start& start, Ended ended, const absl::Status& 
 
     job.is_running = false;
     running_.erase(start.job);
+    job.own_thread = nullptr;
     if (job.thread.is_joinable()) std::move(job.thread).Detach();
     if (!is_stopping_ && !job.pending.empty()) {
       starts.push_back(Begin(start.job, job.pending.front()));
@@ -547,6 +602,7 @@ void SchedulerCore::EndRun(const Start& start, Ended ended, const absl::Status& 
 void SchedulerCore::AskToStop(Job& job) {
   if (!job.is_running) return;
   job.stop->Set();
+  if (job.own_thread != nullptr) job.own_thread->Cancel();
   if (job.thread.is_joinable()) job.thread.Cancel();
 }
 
@@ -612,9 +668,7 @@ void SchedulerCore::CollectExtensions(MonotonicTime now, Work& work) {
 }
 
 void SchedulerCore::LaunchExtension(const Start& start) {
-  JobRunner* const runner =
-      options_.lease_runner != nullptr ? options_.lease_runner : options_.runner;
-  absl::StatusOr<VirtualThread> thread = runner->Start(
+  absl::StatusOr<VirtualThread> thread = lease_runner_->Start(
       start.job->name, [core = shared_from_this(), start] { core->ExtendLease(start); });
   if (thread.ok()) {
     if (thread->is_joinable()) std::move(*thread).Detach();

@@ -39,6 +39,7 @@
 
 #include <bobbin/core/condition.h>
 #include <bobbin/core/event.h>
+#include <bobbin/core/internal/thread.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/vthread.h>
 #include <bobbin/cron/clock.h>
@@ -64,6 +65,7 @@ struct Job {
   absl::Duration late_max;
   size_t kept_max = 1;  // So many due times at most get a run when several have come.
   JobRunner* runner = nullptr;
+  std::unique_ptr<JobRunner> own_runner;  // What it points to, if that is an executor.
   std::optional<LeaseTerms> lease_terms;
 
   // The run that goes on only.
@@ -78,8 +80,9 @@ struct Job {
   bool is_running = false;
   bool is_removed = false;
   uint64_t run_number = 0;
-  std::shared_ptr<Event> stop;             // Of the run that goes on.
-  VirtualThread thread;                    // The same, if it is one.
+  std::shared_ptr<Event> stop;                     // Of the run that goes on.
+  VirtualThread thread;                            // The same, if its runner has returned one.
+  bobbin::internal::Thread* own_thread = nullptr;  // The same, as it says itself, if virtual.
   std::optional<Lease> lease;              // The same, while it is held, as far as is known here...
   MonotonicTime lease_end;                 // ...until then at least,
   std::optional<MonotonicTime> extension;  // ...and when it is due to be extended, or looked at.
@@ -144,6 +147,8 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
   };
 
   absl::StatusOr<std::shared_ptr<Job>> MakeJob(JobOptions options, JobBody body) const;
+  void ChooseLeaseRunner();
+  absl::Status ChooseRunner(const JobOptions& options, Job& job) const;
   absl::StatusOr<absl::Duration> PeriodOf(const Period& period, std::string_view what) const;
   absl::StatusOr<std::string> Replaced(std::string_view text) const;
 
@@ -179,6 +184,8 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
   void LoseLease(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExtendSoon(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t TokenOf(const Start& start) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // On the run's thread: so that it can be asked to stop there.
+  void NoteThread(const Start& start) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteStart(const Start& start, absl::Time wall) ABSL_LOCKS_EXCLUDED(mutex_);
   enum class Ended : uint8_t { kRan, kNotStarted, kSkipped };
   void EndRun(const Start& start, Ended ended, const absl::Status& status, absl::Time started)
@@ -195,6 +202,8 @@ class SchedulerCore : public std::enable_shared_from_this<SchedulerCore> {
 
   const SchedulerOptions options_;
   std::optional<MetricFamily<Histogram>> durations_;  // Never changes; nothing without metrics.
+  JobRunner* lease_runner_ = nullptr;
+  std::unique_ptr<JobRunner> own_lease_runner_;  // What it points to, if that is an executor.
 
   mutable Mutex mutex_;
   Condition changed_;  // The timetable has an earlier instant, or it is to stop.

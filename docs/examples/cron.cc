@@ -27,7 +27,6 @@
 #include <bobbin/cron/schedule.h>
 #include <bobbin/cron/scheduler.h>
 #include <bobbin/cron/zone.h>
-#include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
 
 using namespace std::chrono_literals;
@@ -82,21 +81,20 @@ absl::Status WriteReport(const bobbin::cron::JobRun& run) {
 }
 
 // [jobs]
-absl::Status RunJobs(bobbin::Runtime& runtime, bobbin::PlatformPool& reports) {
-  bobbin::cron::VirtualThreadRunner on_virtual_threads(runtime);
-  bobbin::cron::PoolRunner on_reports(reports);
-  bobbin::cron::Scheduler scheduler({.runner = &on_virtual_threads});
+absl::Status RunJobs() {
+  bobbin::cron::Scheduler scheduler;
 
   BOBBIN_RETURN_IF_ERROR(scheduler.Add({.name = "nightly-report",
                                         .when = "${report.when:0 30 2 * * MON-FRI}",
                                         .zone = "Europe/Berlin",
-                                        .runner = &on_reports,  // It blocks.
+                                        .executor = "reports",
                                         .missed = bobbin::cron::Missed::kSkip},
                                        WriteReport));
 
   bobbin::Event beaten;
-  BOBBIN_RETURN_IF_ERROR(
-      scheduler.Add({.name = "heartbeat", .fixed_rate = 10ms}, [&] { beaten.Set(); }));
+  BOBBIN_RETURN_IF_ERROR(scheduler.Add(
+      {.name = "heartbeat", .fixed_rate = 10ms, .thread = bobbin::ThreadKind::kVirtual},
+      [&] { beaten.Set(); }));
   BOBBIN_RETURN_IF_ERROR(beaten.Wait());
 
   fmt::print("{}\n", scheduler.JobsJson());
@@ -186,9 +184,8 @@ absl::Status Main() {
 }  // namespace
 
 int main() {
-  bobbin::PlatformPool reports({.name = "reports", .threads = 1});
   bobbin::Runtime runtime;
-  BOBBIN_CHECK(RunJobs(runtime, reports).ok(), "all jobs are right");
+  BOBBIN_CHECK(runtime.Spawn(RunJobs).Join().ok(), "all jobs are right");
   bobbin::cron::VirtualThreadRunner runner(runtime);
   bobbin::cron::MemoryLeaseStore leases(std::make_shared<bobbin::cron::MemoryLeases>());
   BOBBIN_CHECK(RunAlone(runner, leases).ok(), "the lease is free");

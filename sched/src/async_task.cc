@@ -115,8 +115,7 @@ void AsyncTask::ExecuteWithExtras() noexcept {
 
 bool AsyncTask::IsWorthRetrying() const noexcept {
   if (extras_ == nullptr || extras_->attempts >= extras_->retry.attempts_max) return false;
-  const auto& codes = extras_->retry.codes;
-  return std::find(codes.begin(), codes.end(), LastError().code()) != codes.end();
+  return extras_->retry.codes.Contains(LastError().code());
 }
 
 std::chrono::nanoseconds AsyncTask::NextBackoff() const noexcept {

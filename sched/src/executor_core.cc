@@ -81,9 +81,12 @@ bool ExecutorCore::Admit(AsyncTask& task, Entry entry) noexcept {
   } else if (task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kWaiting) {
     return false;
   }
-  task.is_timed_ =
-      kind_ == ThreadKind::kPlatform || counts_.submitted % ExecutorStatistics::kTimedEvery == 1;
-  if (task.is_timed_) task.given_at_ = MonotonicNow();
+  if (kind_ == ThreadKind::kPlatform) {
+    task.is_timed_ = true;  // The pool looks at the clock.
+  } else {
+    task.is_timed_ = counts_.submitted % ExecutorStatistics::kTimedEvery == 1;
+    if (task.is_timed_) task.given_at_ = MonotonicNow();
+  }
   return true;
 }
 
@@ -198,7 +201,9 @@ bool ExecutorCore::Begin(AsyncTask& task) noexcept {
   if (!task.is_timed_) return true;
   ++counts_.timed;
   task.begun_at_ = MonotonicNow();
-  Add(task.begun_at_ - task.given_at_, counts_.wait_total, counts_.wait_max);
+  const MonotonicTime given_at =
+      kind_ == ThreadKind::kPlatform ? task.offered_at() : task.given_at_;
+  Add(task.begun_at_ - given_at, counts_.wait_total, counts_.wait_max);
   return true;
 }
 

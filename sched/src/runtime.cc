@@ -11,6 +11,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/runtime.h>
 
+#include "sched/src/current_runtime.h"
 #include "sched/src/dump.h"
 #include "sched/src/runtime_core.h"
 
@@ -53,6 +54,8 @@ StackUsage Runtime::MeasureStacks() const { return core_->MeasureStacks(); }
 std::string Runtime::Dump(const DumpOptions& options) const {
   return internal::DumpRuntimes(core_.get(), options);
 }
+
+Runtime* CurrentRuntimeOrNull() { return internal::CurrentRuntimeOrNull(); }
 
 int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(std::move(options));

@@ -33,6 +33,7 @@
 #include <bobbin/cron/expression.h>
 #include <bobbin/cron/lease.h>
 #include <bobbin/cron/schedule.h>
+#include <bobbin/sched/executor.h>
 
 namespace bobbin::cron {
 
@@ -100,7 +101,12 @@ struct JobOptions {
   Repeated repeated = Repeated::kFirst;
   Skipped skipped = Skipped::kSkip;
 
-  // Who runs it; null is the scheduler's.
+  // On what it runs, and on which executor; empty is "scheduling" or, on virtual threads,
+  // "scheduling-virtual". A job that says neither runs where SchedulerOptions::runner says, if that
+  // is set, else on platform threads.
+  std::optional<ThreadKind> thread = std::nullopt;
+  std::string executor = {};
+  // Who runs it instead. Not with one of the two above.
   JobRunner* runner = nullptr;
 
   // Of several processes with this job, one runs it at a time: the one that holds this lease, which
@@ -145,8 +151,8 @@ struct JobRunRecord {
 // What is known about a job.
 struct JobInfo {
   std::string name;
-  std::string schedule;  // "cron 0 30 2 * * MON-FRI (Europe/Berlin)", "every 10s", "delay 10s"
-  std::string runner;
+  std::string schedule;      // "cron 0 30 2 * * MON-FRI (Europe/Berlin)", "every 10s", "delay 10s"
+  std::string runner;        // The executor's name.
   bool is_disabled = false;  // Its expression is "-".
   bool is_paused = false;
   bool is_running = false;  // From the moment it was handed to its runner.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobRunner: where the runs of jobs take place: on virtual threads, or in a pool of platform
-// threads.
+// JobRunner: where the runs of jobs take place: on an executor, on virtual threads, or in a pool of
+// platform threads.
 //
-// The scheduler never runs a job itself. It hands each run to a runner and goes on.
+// The scheduler never runs a job itself. It hands each run to a runner and goes on. A job that says
+// nothing runs on an executor of the scheduler's runtime, see JobOptions::thread; other runners are
+// for pools of your own, and for tests.
 //
 //   Called from   Start: the scheduler's thread, and whoever calls Scheduler::RunNow.
 //   Suspends      Start never waits.
@@ -25,6 +27,7 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/executor.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
 
@@ -41,6 +44,19 @@ class JobRunner {
 
   // As the listing of jobs shows it.
   virtual std::string_view name() const = 0;
+};
+
+// Each run is a task of `executor`, named like its job. Returns no handle: on a virtual thread the
+// scheduler asks the run itself to stop.
+class ExecutorRunner final : public JobRunner {
+ public:
+  explicit ExecutorRunner(Executor& executor) : executor_(executor) {}
+  absl::StatusOr<VirtualThread> Start(std::string_view job,
+                                      absl::AnyInvocable<void() &&> run) override;
+  std::string_view name() const override { return executor_.name(); }
+
+ private:
+  Executor& executor_;
 };
 
 // Each run is a virtual thread of `runtime`, named like its job.

@@ -31,10 +31,9 @@
 // on the monotonic clock.
 //
 // Example:
-//   bobbin::cron::VirtualThreadRunner runner(runtime);
-//   bobbin::cron::Scheduler scheduler({.runner = &runner});
+//   bobbin::cron::Scheduler scheduler;
 //   BOBBIN_RETURN_IF_ERROR(scheduler.Add(
-//       {.name = "nightly", .when = "0 30 2 * * *"_cron}, [&] { return SendReport(); }));
+//       {.name = "nightly", .when = "0 30 2 * * *"_cron, .executor = "reports"}, SendReport));
 
 #ifndef BOBBIN_CRON_SCHEDULER_H_
 #define BOBBIN_CRON_SCHEDULER_H_
@@ -58,7 +57,9 @@
 #include <bobbin/cron/job.h>
 #include <bobbin/cron/job_runner.h>
 #include <bobbin/cron/lease.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/metrics.h>
+#include <bobbin/sched/runtime.h>
 
 namespace bobbin::cron {
 
@@ -67,12 +68,16 @@ class SchedulerCore;
 }  // namespace internal
 
 struct SchedulerOptions {
-  // Who runs the jobs that do not say. Required, unless all of them do.
+  // Whose executors run the jobs, and whose stop (lifecycle.h) stops the scheduler in its phase;
+  // null is the calling thread's, which a foreign thread has not.
+  Runtime* runtime = nullptr;
+  // Who runs the jobs that do not say, instead of an executor.
   JobRunner* runner = nullptr;
   Clock* clock = &Clock::System();
   // Of the jobs with a lease. Called on the threads of their runners.
   LeaseStore* leases = nullptr;
-  // Who extends leases; null is `runner`. Not a pool that jobs can fill: an extension would wait
+  // Who extends leases; null is `runner` or, without one, the executor "scheduling-virtual". Not a
+  // pool that jobs can fill: an extension would wait
   // for the very run that needs it.
   JobRunner* lease_runner = nullptr;
   // The value of a ${key}; nothing if it has none, an error if it has one that is no good. Empty
@@ -101,7 +106,7 @@ class Scheduler {
   // So long the thread sleeps at most.
   static constexpr absl::Duration kStep = absl::Seconds(10);
 
-  explicit Scheduler(SchedulerOptions options);
+  explicit Scheduler(SchedulerOptions options = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   // Stops, if that has not been done, and prints to standard error who is left.
@@ -152,6 +157,7 @@ class Scheduler {
   std::shared_ptr<internal::SchedulerCore> core_;
   std::unique_ptr<PlatformPool> thread_;  // The one that keeps the timetable; or nothing.
   MetricsSource source_;
+  StopHook stop_hook_;                    // The last: it may be running, and uses the others.
 };
 
 }  // namespace bobbin::cron

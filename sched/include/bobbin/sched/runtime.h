@@ -150,6 +150,10 @@ class Runtime {
   std::unique_ptr<internal::RuntimeCore> core_;
 };
 
+// The calling thread's runtime: a virtual thread's own; a pool thread's is the one that its pool was
+// made in. Null on other threads.
+Runtime* CurrentRuntimeOrNull();
+
 // Runs `main` as the first virtual thread of a runtime of its own, waits for it and for everything
 // that it started, prints a failure to standard error, and returns the process's exit code: 0 for
 // OK, else 1. When the runtime was asked to stop (lifecycle.h), CANCELLED is OK.

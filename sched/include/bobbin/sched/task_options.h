@@ -14,14 +14,30 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 
 #include <bobbin/core/mutex.h>
 
 namespace bobbin {
+
+// Some codes of a status, without an allocation: every task has them among its options.
+class StatusCodes {
+ public:
+  constexpr StatusCodes(std::initializer_list<absl::StatusCode> codes) {  // NOLINT: .codes = {...}
+    for (const absl::StatusCode code : codes) bits_ |= BitOf(code);
+  }
+  constexpr bool Contains(absl::StatusCode code) const { return (bits_ & BitOf(code)) != 0; }
+
+ private:
+  static constexpr uint32_t BitOf(absl::StatusCode code) {
+    return uint32_t{1} << (static_cast<uint32_t>(code) % 32);
+  }
+
+  uint32_t bits_ = 0;
+};
 
 // Whether a body that has failed is run again, on a thread of its executor, and when. Between two
 // attempts it holds neither thread nor place. A body that throws is not run again.
@@ -38,8 +54,7 @@ struct RetryOptions {
   // 0: another one for each task. Tasks with the same seed wait equally long.
   uint64_t seed = 0;
   // Which errors pass by themselves.
-  std::vector<absl::StatusCode> codes = {absl::StatusCode::kUnavailable,
-                                         absl::StatusCode::kAborted};
+  StatusCodes codes = {absl::StatusCode::kUnavailable, absl::StatusCode::kAborted};
 };
 
 struct TaskOptions {

@@ -35,6 +35,8 @@ class PoolTask : public IntrusiveLink {
 
  protected:
   ~PoolTask() = default;
+  // When the pool was given it.
+  MonotonicTime offered_at() const noexcept { return offered_at_; }
 
  private:
   friend class PlatformPoolCore;
