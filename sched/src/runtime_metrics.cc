@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <bobbin/sched/executors.h>
 #include <bobbin/sched/runtime_metrics.h>
 
 namespace bobbin {
@@ -117,6 +118,37 @@ void AddCarriers(MetricsWriter all, const RuntimeStatistics& now) {
             now.without_stack);
 }
 
+// What every executor counts.
+template <typename Statistics>
+void AddTasks(MetricsWriter all, const Statistics& now) {
+  all.Gauge({.name = "bobbin.task.queue_depth",
+             .help = "Tasks that wait for a thread now.",
+             .unit = "{task}"},
+            now.queued);
+  all.Gauge({.name = "bobbin.task.active", .help = "Tasks that run now.", .unit = "{task}"},
+            now.active);
+  all.Counter({.name = "bobbin.task.completed", .help = "Tasks that have run."}, now.completed);
+  all.Counter({.name = "bobbin.task.rejected", .help = "Tasks refused for want of room."},
+              now.rejected);
+  all.Counter({.name = "bobbin.task.queue_wait",
+               .help = "How long tasks were queued, added up.",
+               .unit = "ms"},
+              InMilliseconds(now.wait_total));
+  all.Gauge({.name = "bobbin.task.queue_wait_max",
+             .help = "How long a task was queued at most.",
+             .unit = "ms"},
+            InMilliseconds(now.wait_max));
+  all.Counter(
+      {.name = "bobbin.task.run_time", .help = "How long tasks ran, added up.", .unit = "ms"},
+      InMilliseconds(now.run_total));
+  all.Gauge(
+      {.name = "bobbin.task.run_time_max", .help = "How long a task ran at most.", .unit = "ms"},
+      InMilliseconds(now.run_max));
+}
+
+const MetricOptions kDropped = {.name = "bobbin.task.dropped",
+                                .help = "Tasks that were queued and never run."};
+
 }  // namespace
 
 void AddStatistics(MetricsSnapshot& snapshot, const RuntimeStatistics& statistics) {
@@ -129,42 +161,43 @@ void AddStatistics(MetricsSnapshot& snapshot, const RuntimeStatistics& statistic
 void AddStatistics(MetricsSnapshot& snapshot, std::string_view executor,
                    const PlatformPoolStatistics& statistics) {
   MetricsWriter all(snapshot, {{"bobbin.executor", executor}});
-  all.Gauge({.name = "bobbin.task.queue_depth",
-             .help = "Tasks that wait for a thread now.",
-             .unit = "{task}"},
-            statistics.queued);
-  all.Gauge({.name = "bobbin.task.active", .help = "Tasks that run now.", .unit = "{task}"},
-            statistics.active);
+  AddTasks(all, statistics);
   all.Gauge({.name = "bobbin.task.threads", .help = "Threads that exist now.", .unit = "{thread}"},
             statistics.threads);
   all.Gauge({.name = "bobbin.task.threads_peak",
              .help = "Threads that existed at once, at most.",
              .unit = "{thread}"},
             statistics.threads_peak);
-  all.Counter({.name = "bobbin.task.completed", .help = "Tasks that a thread has run."},
-              statistics.completed);
   all.Counter({.name = "bobbin.task.ran_by_caller", .help = "Tasks that their caller has run."},
               statistics.ran_by_caller);
-  all.Counter({.name = "bobbin.task.rejected", .help = "Tasks refused for want of room."},
-              statistics.rejected);
-  all.Counter({.name = "bobbin.task.dropped", .help = "Tasks that were queued and never run."},
-              statistics.discarded);
+  all.Counter(kDropped, statistics.discarded);
   all.Counter({.name = "bobbin.task.taken_back", .help = "Tasks whose callers were to stop."},
               statistics.taken_back);
-  all.Counter({.name = "bobbin.task.queue_wait",
-               .help = "How long tasks were queued, added up.",
-               .unit = "ms"},
-              InMilliseconds(statistics.wait_total));
-  all.Gauge({.name = "bobbin.task.queue_wait_max",
-             .help = "How long a task was queued at most.",
-             .unit = "ms"},
-            InMilliseconds(statistics.wait_max));
-  all.Counter(
-      {.name = "bobbin.task.run_time", .help = "How long tasks ran, added up.", .unit = "ms"},
-      InMilliseconds(statistics.run_total));
-  all.Gauge(
-      {.name = "bobbin.task.run_time_max", .help = "How long a task ran at most.", .unit = "ms"},
-      InMilliseconds(statistics.run_max));
+}
+
+void AddStatistics(MetricsSnapshot& snapshot, std::string_view executor,
+                   const ExecutorStatistics& statistics) {
+  MetricsWriter all(snapshot, {{"bobbin.executor", executor}});
+  AddTasks(all, statistics);
+  all.Gauge({.name = "bobbin.task.delayed",
+             .help = "Tasks that wait for their time or their next attempt now.",
+             .unit = "{task}"},
+            statistics.delayed);
+  all.Counter({.name = "bobbin.task.submitted", .help = "Tasks that were given to it."},
+              statistics.submitted);
+  all.Counter({.name = "bobbin.task.failed", .help = "Tasks that returned an error, or threw."},
+              statistics.failed);
+  all.Counter(kDropped, statistics.dropped);
+  all.Counter({.name = "bobbin.task.abandoned",
+               .help = "Tasks that were still running at the end of the shutdown."},
+              statistics.abandoned);
+  all.Counter({.name = "bobbin.task.retried", .help = "Attempts that failed and were repeated."},
+              statistics.retried);
+  all.Counter({.name = "bobbin.task.uncaught", .help = "Failures that nobody has asked for."},
+              statistics.uncaught);
+  all.Counter({.name = "bobbin.task.timed",
+               .help = "Tasks of which the times were taken: of some executors not all."},
+              statistics.timed);
 }
 
 void AddStatistics(MetricsSnapshot& snapshot, std::string_view sink,
@@ -179,9 +212,13 @@ void AddStatistics(MetricsSnapshot& snapshot, std::string_view sink,
   all.Counter({.name = "bobbin.sink.dropped", .help = "Records dropped."}, statistics.dropped);
 }
 
-MetricsSource MeasureRuntime(Metrics& metrics, const Runtime& runtime) {
-  return metrics.AddSource(
-      [&runtime](MetricsSnapshot& snapshot) { AddStatistics(snapshot, runtime.Statistics()); });
+MetricsSource MeasureRuntime(Metrics& metrics, Runtime& runtime) {
+  return metrics.AddSource([&runtime](MetricsSnapshot& snapshot) {
+    AddStatistics(snapshot, runtime.Statistics());
+    for (const Executor* executor : runtime.executors().All()) {
+      AddStatistics(snapshot, executor->name(), executor->Statistics());
+    }
+  });
 }
 
 MetricsSource MeasurePool(Metrics& metrics, const PlatformPool& pool) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -14,6 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <bobbin/sched/executor.h>
+#include <bobbin/sched/executors.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/prometheus.h>
 #include <bobbin/sched/runtime_metrics.h>
@@ -193,6 +197,47 @@ BOBBIN_FOREIGN_TEST(PrometheusTest, TheRuntimeAndItsPoolsAreThere) {
   EXPECT_TRUE(text.Value("bobbin_task_queue_depth", {{"bobbin_executor", "blocking"}}));
   EXPECT_EQ(collector.Collect().size(), text.families().size());
   ASSERT_OK(pool.Shutdown());
+}
+
+BOBBIN_FOREIGN_TEST(PrometheusTest, ExecutorsAreThereByName) {
+  Metrics metrics;
+  const MetricsSource source = MeasureRuntime(metrics, runtime());
+  const absl::StatusOr<Executor*> reports =
+      runtime().executors().Find("reports", ThreadKind::kVirtual);
+  ASSERT_OK(reports);
+  ASSERT_OK((*reports)->Submit([] {}));
+  ASSERT_OK((*reports)->Submit([] { return absl::InternalError("no"); }));
+  ASSERT_OK(runtime().executors().AwaitIdle());
+  const Parser text(PrometheusText(metrics.Snapshot()));
+  const Labels labels = {{"bobbin_executor", "reports"}};
+  EXPECT_EQ(text.Value("bobbin_task_queue_depth", labels), 0);
+  EXPECT_EQ(text.Value("bobbin_task_submitted_total", labels), 2);
+  EXPECT_EQ(text.Value("bobbin_task_completed_total", labels), 1);
+  EXPECT_EQ(text.Value("bobbin_task_failed_total", labels), 1);
+}
+
+// As below, for executors.
+TEST(PrometheusTest, EveryStatisticOfAnExecutorComesOut) {
+  static_assert(sizeof(ExecutorStatistics) == 17 * 8, "a new field is added to AddStatistics");
+  ExecutorStatistics all;
+  double next = 1000;
+  std::set<double> expected;
+  for (uint64_t* field :
+       {&all.queued, &all.delayed, &all.active, &all.submitted, &all.completed, &all.failed,
+        &all.rejected, &all.dropped, &all.abandoned, &all.retried, &all.uncaught, &all.timed}) {
+    expected.insert(++next);
+    *field = static_cast<uint64_t>(next);
+  }
+  for (std::chrono::nanoseconds* field :
+       {&all.wait_total, &all.wait_max, &all.run_total, &all.run_max}) {
+    expected.insert(++next);
+    *field = std::chrono::milliseconds(static_cast<int64_t>(next));
+  }
+  MetricsSnapshot snapshot;
+  AddStatistics(snapshot, "x", all);
+  std::set<double> written;
+  for (const MetricSnapshot& metric : snapshot.metrics()) written.insert(metric.points.at(0).value);
+  EXPECT_EQ(written, expected);
 }
 
 // A statistic that is added there must be added here. Each has a number of its own, and each number

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runtime metrics: what a runtime and its pools count, as metrics.
+// Runtime metrics: what a runtime, its executors and its pools count, as metrics.
 //
 // The runtime counts for itself, whether it is asked or not (statistics.h); a snapshot of the
 // metrics asks it. docs/observability.md lists the names.
@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include <bobbin/sched/batch_statistics.h>
+#include <bobbin/sched/executor.h>
 #include <bobbin/sched/metrics.h>
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
@@ -26,8 +27,9 @@
 
 namespace bobbin {
 
-// Adds a runtime's numbers, those of its own pools included, to every snapshot.
-MetricsSource MeasureRuntime(Metrics& metrics, const Runtime& runtime);
+// Adds a runtime's numbers, those of its executors and of its own pools included, to every
+// snapshot.
+MetricsSource MeasureRuntime(Metrics& metrics, Runtime& runtime);
 // The same for a pool, whose name is the attribute bobbin.executor.
 MetricsSource MeasurePool(Metrics& metrics, const PlatformPool& pool);
 
@@ -35,6 +37,8 @@ MetricsSource MeasurePool(Metrics& metrics, const PlatformPool& pool);
 void AddStatistics(MetricsSnapshot& snapshot, const RuntimeStatistics& statistics);
 void AddStatistics(MetricsSnapshot& snapshot, std::string_view executor,
                    const PlatformPoolStatistics& statistics);
+void AddStatistics(MetricsSnapshot& snapshot, std::string_view executor,
+                   const ExecutorStatistics& statistics);
 // Of a sink: JsonLines, OtlpSpans.
 void AddStatistics(MetricsSnapshot& snapshot, std::string_view sink,
                    const BatchStatistics& statistics);
