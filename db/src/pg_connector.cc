@@ -15,11 +15,12 @@
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/status.h>
+#include <bobbin/io/address.h>
 #include <bobbin/io/readiness.h>
+#include <bobbin/io/resolver.h>
 #include <bobbin/sched/run_blocking.h>
 
 #include "db/src/pg_error.h"
-#include "db/src/pg_resolve.h"
 
 namespace bobbin::db::internal {
 
@@ -123,14 +124,14 @@ absl::Status ResolvePlaces(Plan& plan) {
       resolved.push_back(std::move(place));
       continue;
     }
-    const absl::StatusOr<std::vector<std::string>> addresses = ResolveHost(place.host);
+    const auto addresses = io::Resolver::Default().Resolve(place.host);
     BOBBIN_RETURN_IF_ERROR(CheckStop());
     if (!addresses.ok()) {
       last = addresses.status();  // Another name may be known.
       continue;
     }
-    for (const std::string& address : *addresses) {
-      resolved.push_back({place.host, address, place.port});
+    for (const io::SocketAddress& address : *addresses) {
+      resolved.push_back({place.host, address.HostToString(), place.port});
     }
   }
   if (resolved.empty()) return last;

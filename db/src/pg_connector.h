@@ -11,7 +11,8 @@
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      until the server is ready, or has refused.
 //   Cancellation  CANCELLED or DEADLINE_EXCEEDED; nothing is left of the connection.
-//   Errors        INVALID_ARGUMENT: the conninfo. UNAVAILABLE: nobody answers, or not in time.
+//   Errors        INVALID_ARGUMENT: the conninfo. UNAVAILABLE: nobody answers, or not in time. Of
+//                 names that are not known: as io::Resolver.
 //                 Others: what the server said; see pg_error.h.
 //   Cost          some ten round trips to a platform thread, beside the server's start of a
 //                 process.

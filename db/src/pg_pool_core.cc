@@ -87,6 +87,7 @@ absl::StatusOr<PgMember*> PgPoolCore::AcquireMember() {
       PgMember* const member = source.back();
       source.pop_back();
       Hold(*member, self);
+      member->was_idle_ = true;
       stale = TakeStale();
       return member;
     }
@@ -133,13 +134,15 @@ void PgPoolCore::Hold(PgMember& member, const Waiter& holder) {
 }
 
 absl::Status PgPoolCore::MakeReady(PgMember& member) {
+  bool was_idle = false;
   {
     const std::string_view name = this_vthread::Name();
     SpinLockHolder hold(lock_);
+    was_idle = member.was_idle_;
     member.holder_id_ = this_vthread::Id();
     member.holder_name_[name.copy(member.holder_name_.data(), member.holder_name_.size() - 1)] = 0;
   }
-  if (member.connection_ != nullptr && !member.connection_->IsAlive()) {
+  if (was_idle && member.connection_ != nullptr && !member.connection_->IsAlive()) {
     member.connection_.reset();
     SpinLockHolder hold(lock_);
     ++statistics_.discarded;
@@ -186,6 +189,7 @@ void PgPoolCore::Release(PgMember& member) noexcept {
     if (Waiter* const next = waiters_.ClaimFront()) {
       --statistics_.waiting;
       Hold(member, *next);
+      member.was_idle_ = false;
       next->slot = &member;
       woken.Add(*next);
     } else {

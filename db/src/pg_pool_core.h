@@ -16,8 +16,8 @@
 //   Cancellation  Acquire returns CANCELLED or DEADLINE_EXCEEDED and then holds nothing;
 //                 AwaitReturned returns the same and may be called again.
 //   Order         First come, first served. The connection that was used last is given first.
-//   Cost          a spin lock, a look at the clock and a system call that looks whether the server
-//                 is there; a second lock and look at the return.
+//   Cost          a spin lock and a look at the clock, and the same at the return. For one that was
+//                 idle a system call that looks whether the server is there.
 
 #ifndef BOBBIN_DB_SRC_PG_POOL_CORE_H_
 #define BOBBIN_DB_SRC_PG_POOL_CORE_H_
@@ -53,7 +53,8 @@ class PgMember {
   MonotonicTime expires_;
 
   // Guarded by the lock of the pool.
-  MonotonicTime since_;  // It has been idle, or held.
+  MonotonicTime since_;    // It has been idle, or held.
+  bool was_idle_ = false;  // Before it was held: its server may have gone meanwhile.
   const bobbin::internal::Thread* holder_ = nullptr;
   uint64_t holder_id_ = 0;
   std::array<char, 32> holder_name_ = {};  // As much of it as there is room for, and a zero.
