@@ -101,6 +101,15 @@ BOBBIN_IO_TEST(HttpClientTest, ItGetsWhatIsThere) {
   EXPECT_THAT(response->ReadAll(), IsOkAndHolds(std::string()));
 }
 
+BOBBIN_IO_TEST(HttpClientTest, AHostMayBeAName) {
+  Server server({}, ListenHere(), [](Request& request) {
+    return Response{.body = std::string(request.Find("Host").value_or(""))};
+  });
+  Client client;
+  const std::string authority = "localhost:" + std::to_string(server.local_address().port());
+  EXPECT_THAT(Fetch(client, {.url = "http://" + authority}), IsOkAndHolds(authority));
+}
+
 BOBBIN_IO_TEST(HttpClientTest, ItSendsBodies) {
   Server server({}, ListenHere(), Mirror);
   Client client;

@@ -18,10 +18,10 @@
 //   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED, and the connection is closed. There
 //                 are no deadlines but those of scopes: see core/deadline.h.
 //   Errors        INVALID_ARGUMENT: the request cannot be sent. UNAVAILABLE: there is no
-//                 connection, or it broke. RESOURCE_EXHAUSTED: header or body are larger than
-//                 allowed. INTERNAL: what came is not HTTP. UNIMPLEMENTED: the scheme is not
-//                 http. FAILED_PRECONDITION: more redirects than `redirects_max`. A status such as
-//                 404 is no error.
+//                 connection, or it broke. NOT_FOUND: there is no such host (see tcp.h).
+//                 RESOURCE_EXHAUSTED: header or body are larger than allowed. INTERNAL: what came
+//                 is not HTTP. UNIMPLEMENTED: the scheme is not http. FAILED_PRECONDITION: more
+//                 redirects than `redirects_max`. A status such as 404 is no error.
 //   Order         Who waits for a connection is served first come, first served.
 //   Lifetime      Responses may outlive the client. Views into one live as long as it does.
 //   Cost          One write and, as a rule, one read; a short lock at either end.
@@ -72,7 +72,8 @@ struct ClientOptions {
 
 struct ClientRequest {
   std::string method = "GET";
-  // "http://host:port/path?query"; the port may be left out, and the path.
+  // "http://host:port/path?query"; the port may be left out, and the path. The host is a name or
+  // numeric.
   std::string url;
   // Host, Content-Length and Transfer-Encoding are the client's.
   Fields fields = {};
