@@ -54,6 +54,17 @@ absl::StatusOr<std::span<const std::byte>> SendForASecond(bobbin::io::TcpStream&
 }
 // [/counted]
 
+// [pooled]
+// Holds no buffer while it waits, so that a connection at rest takes little more than its stack.
+absl::Status Echo(bobbin::io::TcpStream& peer) {
+  while (true) {
+    BOBBIN_ASSIGN_OR_RETURN(const bobbin::io::PooledBytes received, peer.ReadPooled());
+    if (received.empty()) return absl::OkStatus();
+    BOBBIN_RETURN_IF_ERROR(peer.WriteAll(received.bytes()));
+  }  // Here the buffer goes back.
+}
+// [/pooled]
+
 absl::Status Main() {
   BOBBIN_ASSIGN_OR_RETURN(auto listener, Listen());
   BOBBIN_ASSIGN_OR_RETURN(auto client, bobbin::io::TcpStream::Connect(listener.local_address()));
@@ -67,6 +78,13 @@ absl::Status Main() {
   const std::vector<std::byte> much(size_t{1} << 16);
   BOBBIN_ASSIGN_OR_RETURN(const auto rest, SendForASecond(server, much));
   fmt::print("{} bytes are left\n", rest.size());
+  server.Close();
+
+  BOBBIN_ASSIGN_OR_RETURN(auto asking, bobbin::io::TcpStream::Connect(listener.local_address()));
+  BOBBIN_ASSIGN_OR_RETURN(auto echoing, listener.Accept());
+  BOBBIN_RETURN_IF_ERROR(asking.WriteAll(body));
+  BOBBIN_RETURN_IF_ERROR(asking.ShutdownWrite());
+  BOBBIN_RETURN_IF_ERROR(Echo(echoing));
   return absl::OkStatus();
 }
 

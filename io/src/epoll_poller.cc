@@ -42,6 +42,7 @@ uint32_t InterestOf(OpCode code) noexcept {
     case OpCode::kReceiveMessage:
     case OpCode::kRead:
     case OpCode::kReceiveBatch:
+    case OpCode::kReceivePooled:
     case OpCode::kAccept:
     case OpCode::kAwaitReadable:
       return kReading;
@@ -141,7 +142,7 @@ int32_t EpollPoller::Try(ParkedOp& op) noexcept {
 int32_t EpollPoller::TryReceive(const ParkedOp& op) noexcept {
   Watch& watch = WatchOf(op);
   if (watch.is_drained) return -EAGAIN;
-  const int32_t result = MakeCall(op);
+  const int32_t result = op.code_ == OpCode::kReceivePooled ? CallPooled(op) : MakeCall(op);
   const bool is_short = result > 0 && result < static_cast<int32_t>(op.bytes_);
   watch.is_drained =
       is_short && !watch.has_more_behind && op.pollable_.short_read == ShortRead::kMeansNoMore;
@@ -343,6 +344,7 @@ void EpollPoller::CancelAll() noexcept {
 
 void EpollPoller::Stop() noexcept {
   TakePosted();
+  ClosePool(nullptr);
   BOBBIN_CHECK(in_flight_ == 0, "a carrier ends while its poller has operations");
 }
 

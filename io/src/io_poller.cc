@@ -2,7 +2,12 @@
 
 #include "io/src/io_poller.h"
 
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
 #include <typeinfo>
+#include <utility>
 
 #include <bobbin/core/check.h>
 #include <bobbin/sched/internal/current_poller.h>
@@ -24,6 +29,28 @@ void IoPoller::CancelOp(Op& op) noexcept {
   if (op.is_cancel_wanted_) return;
   op.is_cancel_wanted_ = true;
   EndOp(op);
+}
+
+void IoPoller::MakePool() {
+  pool_ = std::make_unique<BufferPool>().release();
+  AttachPool(*pool_);
+}
+
+void IoPoller::ClosePool(Ring* ring) noexcept {
+  if (BufferPool* const pool = std::exchange(pool_, nullptr)) pool->Close(ring);
+}
+
+int32_t IoPoller::CallPooled(const Op& op) noexcept {
+  BufferPool& pool = Pool();
+  std::byte* const buffer = pool.Take();
+  const ssize_t received = ::recv(op.fd(), buffer, op.bytes(), MSG_DONTWAIT);
+  const int error = received < 0 ? errno : 0;
+  if (received > 0) {
+    *static_cast<PooledSlot*>(op.data()) = {.pool = &pool, .buffer = buffer};
+  } else {
+    pool.GiveBack(buffer);
+  }
+  return error != 0 ? -error : static_cast<int32_t>(received);
 }
 
 void IoPoller::PostCancel(AcceptOp& op) noexcept {

@@ -18,6 +18,7 @@
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/sched/poller.h>
 
+#include "io/src/buffer_pool.h"
 #include "io/src/op.h"
 
 namespace bobbin::io::internal {
@@ -43,6 +44,15 @@ class IoPoller : public Poller {
   uint64_t accept_pauses() const noexcept { return accept_pauses_.value(); }
 
  protected:
+  // The buffers of pooled receives, from the first of these on.
+  BufferPool& Pool() {
+    if (__builtin_expect(pool_ == nullptr, 0)) MakePool();
+    return *pool_;
+  }
+  // At the end; `ring` is what the pool was attached to, if it was.
+  void ClosePool(Ring* ring) noexcept;
+  // As MakeCall, for a pooled receive.
+  int32_t CallPooled(const Op& op) noexcept;
   // Does what was posted; in each poll and each sleep, behind what may have slept, and at the end.
   // Wake is heard by a sleep that begins later, too, so nothing that was posted waits.
   void TakePosted() noexcept {
@@ -51,10 +61,13 @@ class IoPoller : public Poller {
   }
   // The same, the first time that it is asked for.
   virtual void EndOp(Op& op) noexcept = 0;
+  virtual void AttachPool(BufferPool&) {}
 
  private:
   void CancelPosted() noexcept;
+  void MakePool();
 
+  BufferPool* pool_ = nullptr;
   bobbin::internal::Counter accept_pauses_;
   // A stack: pushed to by any thread, emptied by the carrier.
   bobbin::internal::Atomic<AcceptOp*> posted_{nullptr};

@@ -54,6 +54,7 @@
 
 namespace bobbin::io::internal {
 
+class BufferPool;
 class IoPoller;
 
 enum class OpCode : uint8_t {
@@ -68,6 +69,13 @@ enum class OpCode : uint8_t {
   kRead,
   kWrite,
   kReceiveBatch,
+  kReceivePooled,
+};
+
+// Where a pooled receive puts the buffer that it was lent.
+struct PooledSlot {
+  BufferPool* pool = nullptr;
+  std::byte* buffer = nullptr;
 };
 
 // What a completion is for; the low bits of what the kernel is given.
@@ -89,7 +97,8 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   Op& operator=(const Op&) = delete;
 
   // What to do; the meaning of `data` and `bytes` is the code's: a buffer, a socket address, a
-  // msghdr and what its parts hold together, or mmsghdrs and their number.
+  // msghdr and what its parts hold together, mmsghdrs and their number, or a PooledSlot and what a
+  // buffer holds.
   OpCode code() const { return code_; }
   const Pollable& pollable() const { return pollable_; }
   int fd() const { return pollable_.fd; }
@@ -188,6 +197,7 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
       {"send", bobbin::internal::WaitObject::kDescriptor},
       {"read", bobbin::internal::WaitObject::kDescriptor},
       {"write", bobbin::internal::WaitObject::kDescriptor},
+      {"receive", bobbin::internal::WaitObject::kDescriptor},
       {"receive", bobbin::internal::WaitObject::kDescriptor},
   };
 

@@ -55,6 +55,7 @@ int32_t MakeCall(const Op& op) noexcept {
     case OpCode::kAwaitWritable:
       return Look(op.fd(), POLLOUT);
     case OpCode::kAccept:
+    case OpCode::kReceivePooled:
       break;
   }
   BOBBIN_CHECK(false, "an operation that nobody parks for");

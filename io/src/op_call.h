@@ -21,13 +21,13 @@
 namespace bobbin::io::internal {
 
 // Makes the call: its result, or -EAGAIN if there is something to wait for. REQUIRES: `op` is no
-// accept.
+// accept, and no pooled receive: those are the poller's.
 int32_t MakeCall(const Op& op) noexcept;
 
 // Whether `op` brings bytes, or takes them away.
 constexpr bool IsReceive(OpCode code) noexcept {
   return code == OpCode::kReceive || code == OpCode::kReceiveMessage || code == OpCode::kRead ||
-         code == OpCode::kReceiveBatch;
+         code == OpCode::kReceiveBatch || code == OpCode::kReceivePooled;
 }
 constexpr bool IsSend(OpCode code) noexcept {
   return code == OpCode::kSend || code == OpCode::kSendMessage;

@@ -169,6 +169,16 @@ int Ring::Enter(uint32_t wanted, uint32_t flags, const void* argument, size_t ar
   return result;
 }
 
+bool Ring::RegisterBuffers(void* entries, uint32_t count, uint16_t group) {
+  io_uring_buf_reg wanted{};
+  wanted.ring_addr = reinterpret_cast<uint64_t>(entries);
+  wanted.ring_entries = count;
+  wanted.bgid = group;
+  return io_uring_register_buf_ring(&ring_, &wanted, 0) == 0;
+}
+
+void Ring::UnregisterBuffers(uint16_t group) { io_uring_unregister_buf_ring(&ring_, group); }
+
 void Ring::Submit() {
   if (prepared() != 0) Enter(0, 0, nullptr, _NSIG / 8);
 }

@@ -79,6 +79,11 @@ class Ring {
   // The same, and sleeps until there is a completion to take, or `until`. May return earlier.
   void Wait(Deadline until);
 
+  // Lets receives take their buffers from a queue of so many entries: false if this kernel does not
+  // do that.
+  bool RegisterBuffers(void* entries, uint32_t count, uint16_t group);
+  void UnregisterBuffers(uint16_t group);
+
   // How many completions can be taken; the oldest is number 0. They stay until Consume.
   uint32_t completions() const {
     // Pairs with the kernel's release of the tail.

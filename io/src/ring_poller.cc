@@ -94,7 +94,9 @@ bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
     Start(op, Op::Step::kLook);
     return false;
   }
-  const bool begins_with_look = op.code_ == OpCode::kAwaitWritable || IsAlwaysCall(op.code_);
+  const bool begins_with_look =
+      op.code_ == OpCode::kAwaitWritable || IsAlwaysCall(op.code_) ||
+      (op.code_ == OpCode::kReceivePooled && !Pool().is_attached());
   Start(op, begins_with_look ? Op::Step::kLook : Op::Step::kCall);
   return false;
 }
@@ -142,6 +144,12 @@ bool RingPoller::Prepare(Op& op) noexcept {
       break;
     case OpCode::kSend:
       io_uring_prep_send(entry, op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
+      break;
+    case OpCode::kReceivePooled:
+      Pool().TakeReturned();
+      io_uring_prep_recv(entry, op.fd(), nullptr, op.bytes_, 0);
+      entry->flags |= IOSQE_BUFFER_SELECT;
+      entry->buf_group = BufferPool::kGroup;
       break;
     case OpCode::kReceiveMessage:
       io_uring_prep_recvmsg(entry, op.fd(), static_cast<msghdr*>(op.data_), MSG_CMSG_CLOEXEC);
@@ -262,6 +270,7 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
     return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
   }
   if (__builtin_expect(op.is_linked(), 0)) deferred_.Remove(op);  // Its cancel comes too late.
+  if (__builtin_expect(op.code_ == OpCode::kReceivePooled, 0)) return AfterPooled(op, completion);
   const bool has_no_room = completion.res == -EAGAIN && IsSend(op.code_);
   if (__builtin_expect(op.step_ != Op::Step::kCall || has_no_room, 0)) {
     return AfterStep(op, completion.res);
@@ -273,6 +282,26 @@ void RingPoller::OnWatched(Op& op, int32_t result) noexcept {
   if ((result & kRoom) == 0 || op.is_linked()) return;
   // The watch may see room more than once before it ends: a second cancel finds nothing.
   if (!PrepareCancel(op)) deferred_.PushBack(op);
+}
+
+void RingPoller::AfterPooled(Op& op, const io_uring_cqe& completion) noexcept {
+  BufferPool& pool = Pool();
+  const int32_t result = completion.res;
+  if ((completion.flags & IORING_CQE_F_BUFFER) != 0) {
+    std::byte* const buffer = pool.TakeChosen(completion.flags >> IORING_CQE_BUFFER_SHIFT);
+    if (result > 0) {
+      *static_cast<PooledSlot*>(op.data_) = {.pool = &pool, .buffer = buffer};
+    } else {
+      pool.GiveBack(buffer);
+    }
+  }
+  const bool is_call = op.step_ == Op::Step::kCall;
+  if (is_call && result != -ENOBUFS) return Finish(op, result);
+  if (op.is_cancel_wanted_) return Finish(op, -ECANCELED);
+  if (is_call) return Submit(op, pool.TakeReturned() ? Op::Step::kCall : Op::Step::kLook);
+  if (result < 0) return Finish(op, result);
+  const int32_t received = CallPooled(op);
+  return received == -EAGAIN ? Submit(op, Op::Step::kLook) : Finish(op, received);
 }
 
 void RingPoller::AfterStep(Op& op, int32_t result) noexcept {
@@ -367,6 +396,7 @@ void RingPoller::Stop() noexcept {
     ring_.Wait(Deadline::After(std::chrono::milliseconds(10)));
     TakeCompletions();
   }
+  ClosePool(&ring_);
   BOBBIN_CHECK(in_flight_ == 0, "a carrier ends while the kernel has operations of it");
   ring_.Disown();
 }

@@ -23,6 +23,10 @@
 // itself: not every kernel reads a pipe without a thread of its own, a write is to be an error, not
 // a signal, when nobody reads any more, and of batches rings know nothing.
 //
+// Pooled receives. The kernel chooses a buffer when bytes have come. Where it finds none, those
+// that came back from other carriers are given to it; if there are none of these, a poll says when
+// there are bytes (kLook), and the carrier receives them into a buffer that it allocates.
+//
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.
 
@@ -70,6 +74,7 @@ class RingPoller final : public IoPoller {
 
  private:
   void EndOp(Op& op) noexcept override;
+  void AttachPool(BufferPool& pool) override { pool.Attach(ring_); }
 
   enum class DoorbellState : uint8_t { kUnused, kDown, kArmed };
 
@@ -92,6 +97,8 @@ class RingPoller final : public IoPoller {
   void Finish(Op& op, int32_t result) noexcept;
   // The next step of one that waits for room, whose step has ended with `result`.
   void AfterStep(Op& op, int32_t result) noexcept;
+  // The same for a pooled receive, which may have been lent a buffer.
+  void AfterPooled(Op& op, const io_uring_cqe& completion) noexcept;
   // Ends the watch if there is room.
   void OnWatched(Op& op, int32_t result) noexcept;
 

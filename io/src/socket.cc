@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -119,6 +120,30 @@ absl::Status Socket::ReadExact(std::span<std::byte> buffer) {
     have += static_cast<size_t>(received);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<PooledBytes> Socket::ReadPooled() {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  PooledSlot slot;
+  Result received;
+  if (__builtin_expect(self.role() == Role::kVirtual, 1)) {
+    received = Move(self, OpCode::kReceivePooled, &slot, PooledBytes::kBytesMax);
+  } else {
+    received = BlockingAwait(self, fd(), POLLIN);
+    auto buffer = std::make_unique<std::byte[]>(received == 0 ? PooledBytes::kBytesMax : 0);
+    if (received == 0) {
+      received = BlockingReceive(self, fd(), buffer.get(), PooledBytes::kBytesMax);
+    }
+    if (received > 0) slot.buffer = buffer.release();
+  }
+  if (__builtin_expect(received > 0, 1)) {
+    return PooledBytes(slot.pool, {slot.buffer, static_cast<size_t>(received)});
+  }
+  BOBBIN_RETURN_IF_ERROR(AfterReceive(received).status());
+  return PooledBytes();
 }
 
 absl::StatusOr<size_t> Socket::Write(std::span<const std::byte> bytes) {

@@ -45,6 +45,7 @@
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/io/internal/handles.h>
+#include <bobbin/io/pooled_bytes.h>
 #include <bobbin/io/progress.h>
 
 #include "io/src/blocking.h"
@@ -106,6 +107,7 @@ class Socket {
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
   absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
   absl::Status ReadExact(std::span<std::byte> buffer);
+  absl::StatusOr<PooledBytes> ReadPooled();
   absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
   absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
   absl::Status WriteAll(std::span<const std::byte> bytes);

@@ -123,6 +123,8 @@ absl::Status TcpStream::ReadExact(std::span<std::byte> buffer) {
   return socket().ReadExact(buffer);
 }
 
+absl::StatusOr<PooledBytes> TcpStream::ReadPooled() { return socket().ReadPooled(); }
+
 absl::StatusOr<size_t> TcpStream::Write(std::span<const std::byte> bytes) {
   return socket().Write(bytes);
 }

@@ -138,6 +138,8 @@ absl::Status UnixStream::ReadExact(std::span<std::byte> buffer) {
   return socket().ReadExact(buffer);
 }
 
+absl::StatusOr<PooledBytes> UnixStream::ReadPooled() { return socket().ReadPooled(); }
+
 absl::StatusOr<size_t> UnixStream::Write(std::span<const std::byte> bytes) {
   return socket().Write(bytes);
 }

@@ -50,12 +50,21 @@ absl::Status ReadPattern(io::TcpStream& stream, size_t total, Random random) {
     const std::span<std::byte> part = std::span(buffer).first(1 + random.Below(buffer.size()));
     const std::array<std::span<std::byte>, 2> parts = {part.first(part.size() / 2),
                                                        part.subspan(part.size() / 2)};
-    const auto received = random.OneIn(2) ? stream.Read(part) : stream.Read(parts);
+    absl::StatusOr<size_t> received;
+    io::PooledBytes pooled;
+    if (random.OneIn(3)) {
+      auto read = stream.ReadPooled();
+      received = read.ok() ? absl::StatusOr<size_t>(read->size()) : read.status();
+      if (read.ok()) pooled = *std::move(read);
+    } else {
+      received = random.OneIn(2) ? stream.Read(part) : stream.Read(parts);
+    }
+    const std::span<const std::byte> bytes = pooled.empty() ? buffer : pooled.bytes();
     if (absl::IsDeadlineExceeded(received.status())) continue;
     BOBBIN_RETURN_IF_ERROR(received.status());
     if (*received == 0) return have == total ? absl::OkStatus() : absl::DataLossError("too few");
     for (size_t i = 0; i < *received; ++i) {
-      if (buffer[i] != PatternAt(have + i)) return absl::DataLossError("wrong byte");
+      if (bytes[i] != PatternAt(have + i)) return absl::DataLossError("wrong byte");
     }
     have += *received;
   }

@@ -123,6 +123,10 @@ absl::Status ReadExact(Stream& stream, std::span<std::byte> buffer) {
   return stream.ReadExact(buffer);
 }
 template <typename Stream>
+absl::Status ReadPooled(Stream& stream, std::span<std::byte>) {
+  return stream.ReadPooled().status();
+}
+template <typename Stream>
 absl::Status Write(Stream& stream, std::span<const std::byte> bytes) {
   return stream.Write(bytes).status();
 }
@@ -386,6 +390,7 @@ const WaitStages& Stages() {
   static const WaitStages stages = {
       {"TcpStream::Connect", Connecting},
       {"TcpStream::Read", ReadStage<io::TcpStream>(Read)},
+      {"TcpStream::ReadPooled", ReadStage<io::TcpStream>(ReadPooled)},
       {"TcpStream::ReadExact", ReadStage<io::TcpStream>(ReadExact, 2)},
       {"TcpStream::Write", WriteStage<io::TcpStream>(Write)},
       {"TcpStream::WriteAll", WriteStage<io::TcpStream>(WriteAll)},
@@ -429,6 +434,7 @@ const WaitStages& Stages() {
       {"Server::~Server", DestroyingAServer},
       {"UnixStream::Connect", ConnectingUnix},
       {"UnixStream::Read", ReadStage<io::UnixStream>(Read)},
+      {"UnixStream::ReadPooled", ReadStage<io::UnixStream>(ReadPooled)},
       {"UnixStream::ReadExact", ReadStage<io::UnixStream>(ReadExact, 2)},
       {"UnixStream::Write", WriteStage<io::UnixStream>(Write)},
       {"UnixStream::WriteAll", WriteStage<io::UnixStream>(WriteAll)},

@@ -20,7 +20,8 @@
 //                 not longer.
 //   Cost          A read: one entry in the carrier's ring, one park, no allocation. A write: the
 //                 same, or one system call where no other virtual thread is ready. With epoll: one
-//                 system call, and if that finds nothing a park and one more. A connection at rest
+//                 system call, and if that finds nothing a park and one more. ReadPooled: the same,
+//                 with about 0.1 us for the buffer. A connection at rest
 //                 holds about 64 bytes here, besides the stack of who waits for it.
 //
 // Example:
@@ -45,6 +46,7 @@
 
 #include <bobbin/io/address.h>
 #include <bobbin/io/internal/handles.h>
+#include <bobbin/io/pooled_bytes.h>
 #include <bobbin/io/progress.h>
 #include <bobbin/io/resolver.h>
 
@@ -123,6 +125,9 @@ class TcpStream {
   absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
   // Fills `buffer`.
   absl::Status ReadExact(std::span<std::byte> buffer);
+  // Waits without a buffer, and returns what has come in one of the carrier's; empty when the peer
+  // has finished.
+  absl::StatusOr<PooledBytes> ReadPooled();
   // Waits until the peer's side takes something and returns how much.
   absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
   absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);

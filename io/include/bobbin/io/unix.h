@@ -45,6 +45,7 @@
 
 #include <bobbin/io/file_descriptor.h>
 #include <bobbin/io/internal/handles.h>
+#include <bobbin/io/pooled_bytes.h>
 #include <bobbin/io/progress.h>
 
 namespace bobbin::io {
@@ -84,6 +85,7 @@ class UnixStream {
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
   absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
   absl::Status ReadExact(std::span<std::byte> buffer);
+  absl::StatusOr<PooledBytes> ReadPooled();
   absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
   absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
   absl::Status WriteAll(std::span<const std::byte> bytes);
