@@ -27,9 +27,7 @@ SocketHandle MakeEnd(FileDescriptor fd) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
   BOBBIN_CHECK(flags >= 0, "Adopt wants an open descriptor");
   if ((flags & O_NONBLOCK) == 0) ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK);
-  return SocketHandle(std::make_unique<Socket>(std::move(fd), internal::ShortRead::kMayHideMore,
-                                               Socket::Kind::kPipe)
-                          .release());
+  return Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore, Socket::Kind::kPipe);
 }
 
 absl::StatusOr<FileDescriptor> ReleaseEnd(Socket& end) {

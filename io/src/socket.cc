@@ -24,6 +24,10 @@ using bobbin::internal::Thread;
 
 void ReleaseSocket::operator()(Socket* socket) const noexcept { socket->Release(); }
 
+SocketHandle Socket::Make(FileDescriptor fd, ShortRead short_read, Kind kind) {
+  return SocketHandle(std::make_unique<Socket>(std::move(fd), short_read, kind).release());
+}
+
 SocketHandle Socket::Adopt(int fd) {
   // Waiting is the kernel's part, also for those who block.
   const int flags = ::fcntl(fd, F_GETFL);
@@ -37,8 +41,7 @@ SocketHandle Socket::Adopt(int fd) {
     how = {};
     ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof(how));
   }
-  return SocketHandle(
-      std::make_unique<Socket>(FileDescriptor(fd), ShortRead::kMayHideMore).release());
+  return Make(FileDescriptor(fd), ShortRead::kMayHideMore);
 }
 
 void Socket::LastOut(int fd, bool is_orphan) noexcept {

@@ -71,6 +71,7 @@ class Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
+  static SocketHandle Make(FileDescriptor fd, ShortRead short_read, Kind kind = Kind::kSocket);
   // Takes over a connected stream socket of any family.
   static SocketHandle Adopt(int fd);
 

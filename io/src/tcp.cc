@@ -39,15 +39,10 @@ using internal::Result;
 using internal::ResultStatus;
 using internal::ShortRead;
 using internal::Socket;
-using internal::SocketHandle;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
 
 namespace {
-
-SocketHandle MakeSocket(FileDescriptor fd) {
-  return SocketHandle(std::make_unique<Socket>(std::move(fd), ShortRead::kMeansNoMore).release());
-}
 
 // Connects `fd`; 0 if it is connected.
 Result ConnectSocket(Thread& self, int fd, const SocketAddress& peer) {
@@ -82,7 +77,7 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer, const Tc
   // A socket whose connect was given up is of no use: it is closed here in any case.
   if (result == 0) result = ConnectSocket(self, fd.get(), peer);
   if (result < 0) return ResultStatus(result, operation());
-  return TcpStream(MakeSocket(std::move(fd)));
+  return TcpStream(Socket::Make(std::move(fd), ShortRead::kMeansNoMore));
 }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(std::string_view peer, const TcpOptions& options) {
@@ -108,7 +103,7 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const ConnectOptions& options, std:
                                                    .attempt_delay = options.attempt_delay,
                                                    .tcp = options.tcp,
                                                    .name = host}));
-  return TcpStream(MakeSocket(std::move(fd)));
+  return TcpStream(Socket::Make(std::move(fd), ShortRead::kMeansNoMore));
 }
 
 absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {
@@ -228,7 +223,7 @@ absl::StatusOr<TcpListener> TcpListener::Bind(std::string_view local,
 
 absl::StatusOr<TcpStream> TcpListener::Accept() {
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, listener().Accept());
-  return TcpStream(MakeSocket(std::move(fd)));
+  return TcpStream(Socket::Make(std::move(fd), ShortRead::kMeansNoMore));
 }
 
 void TcpListener::Close() { listener().Close(); }

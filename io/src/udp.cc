@@ -31,7 +31,6 @@ using internal::Result;
 using internal::ResultStatus;
 using internal::SetNumber;
 using internal::Socket;
-using internal::SocketHandle;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
 
@@ -54,11 +53,6 @@ absl::StatusOr<FileDescriptor> OpenSocket(int family, const UdpOptions& options,
   }
   if (result < 0) return ResultStatus(result, operation);
   return fd;
-}
-
-SocketHandle MakeSocket(FileDescriptor fd) {
-  return SocketHandle(
-      std::make_unique<Socket>(std::move(fd), internal::ShortRead::kMayHideMore).release());
 }
 
 // What the kernel fills in besides the bytes.
@@ -124,7 +118,7 @@ absl::StatusOr<UdpSocket> UdpSocket::Bind(const SocketAddress& local, const UdpO
   const std::string operation = fmt::format("bind {}", local.ToString());
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, OpenSocket(local.family(), options, operation));
   if (::bind(fd.get(), local.data(), local.bytes()) != 0) return ResultStatus(-errno, operation);
-  return UdpSocket(MakeSocket(std::move(fd)));
+  return UdpSocket(Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore));
 }
 
 absl::StatusOr<UdpSocket> UdpSocket::Bind(std::string_view local, const UdpOptions& options) {
@@ -136,7 +130,7 @@ absl::StatusOr<UdpSocket> UdpSocket::Connect(const SocketAddress& peer, const Ud
   const std::string operation = fmt::format("connect {}", peer.ToString());
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, OpenSocket(peer.family(), options, operation));
   if (::connect(fd.get(), peer.data(), peer.bytes()) != 0) return ResultStatus(-errno, operation);
-  return UdpSocket(MakeSocket(std::move(fd)));
+  return UdpSocket(Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore));
 }
 
 absl::StatusOr<UdpSocket> UdpSocket::Connect(std::string_view peer, const UdpOptions& options) {

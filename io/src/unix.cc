@@ -40,7 +40,6 @@ using internal::Result;
 using internal::ResultStatus;
 using internal::ShortRead;
 using internal::Socket;
-using internal::SocketHandle;
 using internal::UnixName;
 using Use = internal::Socket::Use;
 using User = internal::Socket::User;
@@ -53,10 +52,8 @@ struct ControlBuffer {
       cmsghdr) std::array<std::byte, CMSG_SPACE(UnixStream::kDescriptorsMax * sizeof(int))> bytes{};
 };
 
-SocketHandle MakeSocket(FileDescriptor fd) {
-  // A read may end where descriptors came along.
-  return SocketHandle(std::make_unique<Socket>(std::move(fd), ShortRead::kMayHideMore).release());
-}
+// A read may end where descriptors came along.
+constexpr ShortRead kShortRead = ShortRead::kMayHideMore;
 
 // 0 when connected.
 Result ConnectPatiently(int fd, const UnixName& name) {
@@ -120,8 +117,8 @@ absl::StatusOr<std::pair<UnixStream, UnixStream>> UnixStream::Pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return ResultStatus(-errno, "socket pair");
   }
-  return std::pair(UnixStream(MakeSocket(FileDescriptor(ends[0]))),
-                   UnixStream(MakeSocket(FileDescriptor(ends[1]))));
+  return std::pair(UnixStream(Socket::Make(FileDescriptor(ends[0]), kShortRead)),
+                   UnixStream(Socket::Make(FileDescriptor(ends[1]), kShortRead)));
 }
 
 UnixStream UnixStream::Adopt(int fd) { return UnixStream(Socket::Adopt(fd)); }
@@ -284,7 +281,7 @@ absl::StatusOr<UnixListener> UnixListener::Bind(std::string_view name,
 
 absl::StatusOr<UnixStream> UnixListener::Accept() {
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, listener().Accept());
-  return UnixStream(MakeSocket(std::move(fd)));
+  return UnixStream(Socket::Make(std::move(fd), kShortRead));
 }
 
 void UnixListener::Close() { listener().Close(); }

@@ -20,6 +20,7 @@
 #include <bobbin/sched/spawn.h>
 
 #include "sched/src/current_runtime.h"
+#include "sched/src/now.h"
 #include "sched/src/runtime_core.h"
 #include "sched/src/stop_signals.h"
 
@@ -46,10 +47,6 @@ std::string_view NameOf(StopPhase phase) {
     if (known.phase == phase) return known.name;
   }
   return "resources";
-}
-
-double Seconds(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double>(duration).count();
 }
 
 // Calls a hook that was taken, on whatever thread that is to be.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Now: the monotonic clock in nanoseconds, as turns, timers and dumps count them.
+// Now: the monotonic clock in nanoseconds, as turns, timers and dumps count them. Seconds: a
+// duration as people are told it.
 //
 //   Called from   any thread.
 //   Suspends      never.
@@ -9,6 +10,7 @@
 #ifndef BOBBIN_SCHED_SRC_NOW_H_
 #define BOBBIN_SCHED_SRC_NOW_H_
 
+#include <chrono>
 #include <cstdint>
 
 #include <bobbin/core/clock.h>
@@ -16,6 +18,10 @@
 namespace bobbin::internal {
 
 inline int64_t Now() noexcept { return MonotonicNow().time_since_epoch().count(); }
+
+inline double Seconds(std::chrono::nanoseconds duration) noexcept {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace bobbin::internal
 

@@ -20,6 +20,7 @@
 #include <bobbin/core/status.h>
 
 #include "sched/src/limits.h"
+#include "sched/src/now.h"
 
 namespace bobbin::internal {
 
@@ -45,10 +46,6 @@ PlatformPoolOptions Completed(PlatformPoolOptions options) {
   options.queue_max = std::min(options.queue_max, kQueueMaxMax);
   options.keep_alive = std::max<std::chrono::nanoseconds>(options.keep_alive, kKeepAliveMin);
   return options;
-}
-
-double Seconds(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double>(duration).count();
 }
 
 }  // namespace
