@@ -396,38 +396,6 @@ const WaitStages& Stages() {
       {"TcpStream::WriteAll", WriteStage<io::TcpStream>(WriteAll)},
       {"TcpStream::WriteCounted", WriteStage<io::TcpStream>(WriteCounted)},
       {"TcpStream::Connect, by name", ConnectingByName},
-      {"TcpStream::Read",
-       [](Runtime&) {
-         return Reading(1, [](io::TcpStream& stream, std::span<std::byte> buffer) {
-           return stream.Read(buffer).status();
-         });
-       }},
-      {"TcpStream::ReadExact",
-       [](Runtime&) {
-         return Reading(2, [](io::TcpStream& stream, std::span<std::byte> buffer) {
-           return stream.ReadExact(buffer);
-         });
-       }},
-      {"TcpStream::Write",
-       [](Runtime&) {
-         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
-           return stream.Write(bytes).status();
-         });
-       }},
-      {"TcpStream::WriteAll",
-       [](Runtime&) {
-         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
-           return stream.WriteAll(bytes);
-         });
-       }},
-      {"TcpStream::WriteCounted",
-       [](Runtime&) {
-         return Writing([](io::TcpStream& stream, std::span<const std::byte> bytes) {
-           const io::Progress progress = stream.WriteCounted(bytes);
-           EXPECT_EQ(progress.bytes, progress.status.ok() ? bytes.size() : 0);
-           return progress.status;
-         });
-       }},
       {"TcpListener::Accept", Accepting},
       {"Resolver::Resolve", Resolving},
       {"Server::Wait", AwaitingAServer},
