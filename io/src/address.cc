@@ -13,16 +13,11 @@
 #include <bobbin/io/address.h>
 #include <bobbin/io/host_port.h>
 
-#include "io/src/printable.h"
+#include "io/src/wrong_address.h"
 
 namespace bobbin::io {
 
 namespace {
-
-absl::Status Wrong(std::string_view text, std::string_view why) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    fmt::format("address {}: {}", internal::Printable(text), why));
-}
 
 // A decimal number that fills all of `text`.
 std::optional<uint32_t> ParseNumber(std::string_view text) {
@@ -61,7 +56,7 @@ absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view text) {
 absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view host, uint16_t port) {
   SocketAddress address;
   // The system's functions would not look beyond a zero.
-  if (host.find('\0') != host.npos) return Wrong(host, "there is a zero byte in it");
+  if (host.find('\0') != host.npos) return internal::WrongAddress(host, "there is a zero byte in it");
   const size_t percent = host.find('%');
   const std::string digits(host.substr(0, percent));
   if (percent == host.npos &&
@@ -72,13 +67,13 @@ absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view host, uint16
 
   std::memset(&address.address_, 0, sizeof(address.address_));
   if (inet_pton(AF_INET6, digits.c_str(), &address.address_.v6.sin6_addr) != 1) {
-    return Wrong(host, "not a numeric IPv4 or IPv6 address");
+    return internal::WrongAddress(host, "not a numeric IPv4 or IPv6 address");
   }
   address.address_.v6.sin6_family = AF_INET6;
   address.address_.v6.sin6_port = htons(port);
   if (percent != host.npos) {
     address.address_.v6.sin6_scope_id = ParseScope(std::string(host.substr(percent + 1)));
-    if (address.address_.v6.sin6_scope_id == 0) return Wrong(host, "no such interface");
+    if (address.address_.v6.sin6_scope_id == 0) return internal::WrongAddress(host, "no such interface");
   }
   return address;
 }

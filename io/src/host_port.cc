@@ -8,16 +8,11 @@
 #include <bobbin/core/status.h>
 #include <bobbin/io/host_port.h>
 
-#include "io/src/printable.h"
+#include "io/src/wrong_address.h"
 
 namespace bobbin::io {
 
 namespace {
-
-absl::Status Wrong(std::string_view text, std::string_view why) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    fmt::format("address {}: {}", internal::Printable(text), why));
-}
 
 std::optional<uint16_t> ParsePort(std::string_view text) {
   uint16_t port = 0;
@@ -31,18 +26,18 @@ std::optional<uint16_t> ParsePort(std::string_view text) {
 
 absl::StatusOr<HostPort> HostPort::Split(std::string_view text) {
   const size_t colon = text.rfind(':');
-  if (colon == text.npos) return Wrong(text, "no port; write host:port");
+  if (colon == text.npos) return internal::WrongAddress(text, "no port; write host:port");
   std::string_view host = text.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']') && host.size() >= 2) {
     host = host.substr(1, host.size() - 2);
-    if (host.find(':') == host.npos) return Wrong(text, "brackets are for IPv6");
+    if (host.find(':') == host.npos) return internal::WrongAddress(text, "brackets are for IPv6");
   } else if (host.find(':') != host.npos) {
-    return Wrong(text, "an IPv6 host stands in brackets: [::1]:80");
+    return internal::WrongAddress(text, "an IPv6 host stands in brackets: [::1]:80");
   } else if (host.empty()) {
-    return Wrong(text, "no host; write host:port");
+    return internal::WrongAddress(text, "no host; write host:port");
   }
   const std::optional<uint16_t> port = ParsePort(text.substr(colon + 1));
-  if (!port) return Wrong(text, "the port is not a number from 0 to 65535");
+  if (!port) return internal::WrongAddress(text, "the port is not a number from 0 to 65535");
   return HostPort{.host = host, .port = *port};
 }
 
