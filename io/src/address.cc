@@ -56,7 +56,8 @@ absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view text) {
 absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view host, uint16_t port) {
   SocketAddress address;
   // The system's functions would not look beyond a zero.
-  if (host.find('\0') != host.npos) return internal::WrongAddress(host, "there is a zero byte in it");
+  if (host.find('\0') != host.npos)
+    return internal::WrongAddress(host, "there is a zero byte in it");
   const size_t percent = host.find('%');
   const std::string digits(host.substr(0, percent));
   if (percent == host.npos &&
@@ -73,7 +74,8 @@ absl::StatusOr<SocketAddress> SocketAddress::Parse(std::string_view host, uint16
   address.address_.v6.sin6_port = htons(port);
   if (percent != host.npos) {
     address.address_.v6.sin6_scope_id = ParseScope(std::string(host.substr(percent + 1)));
-    if (address.address_.v6.sin6_scope_id == 0) return internal::WrongAddress(host, "no such interface");
+    if (address.address_.v6.sin6_scope_id == 0)
+      return internal::WrongAddress(host, "no such interface");
   }
   return address;
 }
