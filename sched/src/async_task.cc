@@ -157,13 +157,10 @@ void AsyncTask::Discard(absl::Status reason) noexcept { executor_.Discarded(*thi
 
 // --- Failures that nobody hears of.
 
-void AsyncTask::KeepSink() {
-  if (extras_ == nullptr) extras_ = std::make_unique<Extras>();
-  extras_->sink = executor_.sink();
-}
+void AsyncTask::KeepSink() { sink_ = executor_.sink(); }
 
 void AsyncTask::ReportUncaught(const absl::Status& status, std::exception_ptr exception) noexcept {
-  extras_->sink->Report(extras_->name, status, std::move(exception));
+  sink_->Report(name(), status, std::move(exception));
 }
 
 // --- What templates call.

@@ -97,7 +97,6 @@ class AsyncTask : public PoolTask, public LiveTask {
     size_t attempts = 0;
     std::pair<MonotonicTime, uint64_t> delay_key;  // While it is delayed.
     absl::AnyInvocable<void()> decorated;
-    std::shared_ptr<const FailureSink> sink;  // Once it has failed.
   };
 
   AsyncTask(ExecutorCore& executor, const TaskOptions& options);
@@ -151,7 +150,9 @@ class AsyncTask : public PoolTask, public LiveTask {
   bool has_failed_ = false;    // The last attempt.
   bool has_executed_ = false;  // The decorator has called the body.
   bool will_retry_ = false;
-  std::unique_ptr<Extras> extras_;
+  std::unique_ptr<Extras> extras_;  // Never changes once it is submitted.
+  // Of its thread, once it has failed; not an extra, for those who name it meanwhile look there.
+  std::shared_ptr<const FailureSink> sink_;
   const SharedContext context_;  // The submitter's.
 };
 
