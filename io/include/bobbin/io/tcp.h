@@ -21,8 +21,8 @@
 //   Cost          A read: one entry in the carrier's ring, one park, no allocation. A write: the
 //                 same, or one system call where no other virtual thread is ready. With epoll: one
 //                 system call, and if that finds nothing a park and one more. ReadPooled: the same,
-//                 with about 0.1 us for the buffer. A connection at rest
-//                 holds about 64 bytes here, besides the stack of who waits for it.
+//                 and a buffer that changes hands. A connection at rest holds about 64 bytes here,
+//                 besides the stack of who waits for it.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto listener, bobbin::io::TcpListener::Bind("127.0.0.1:7000"));
