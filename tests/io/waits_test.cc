@@ -349,13 +349,16 @@ WaitStage AwaitingAServer(Runtime& runtime) {
 
 WaitStage DestroyingAServer(Runtime& runtime) {
   auto all = std::make_shared<BusyServer>(runtime);
+  const io::SocketAddress local = all->server->local_address();
   return {.wait =
               [all] {
                 all->server.reset();
                 return absl::OkStatus();
               },
           .satisfy = [all] { all->go.Set(); },
-          .waiters = Waiters::kOfRuntime};
+          .waiters = Waiters::kOfRuntime,
+          // Before it waits for the handlers it has waited for who accepts, and let go of the port.
+          .has_begun = [local] { return io::TcpListener::Bind(local).ok(); }};
 }
 
 WaitStage ConnectingByName(Runtime&) {

@@ -150,8 +150,8 @@ class Runtime {
   std::unique_ptr<internal::RuntimeCore> core_;
 };
 
-// The calling thread's runtime: a virtual thread's own; a pool thread's is the one that its pool was
-// made in. Null on other threads.
+// The calling thread's runtime: a virtual thread's own; a pool thread's is the one that its pool
+// was made in. Null on other threads.
 Runtime* CurrentRuntimeOrNull();
 
 // Runs `main` as the first virtual thread of a runtime of its own, waits for it and for everything
