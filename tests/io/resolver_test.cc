@@ -507,7 +507,7 @@ BOBBIN_IO_TEST(ResolverTest, WhoGivesUpLeavesTheOthersAlone) {
         ends[i] = resolver.Resolve(i == 3 ? "b.test" : "a.test").status();
       }));
     }
-    for (const size_t i : {0, 2, 3}) probes[i].AwaitParked();
+    for (const size_t i : {size_t{0}, size_t{2}, size_t{3}}) probes[i].AwaitParked();
     // The first one may have begun the question, or not.
     threads[0].Cancel();
     EXPECT_OK(threads[0].Join());
