@@ -112,6 +112,7 @@ BOBBIN_TEST(BatcherTest, WhatCannotBeWrittenIsCounted) {
 
 BOBBIN_TEST(BatcherTest, AStopKeepsToItsBudget) {
   struct Shared {
+    Event has_begun;
     Event go_on;
     Event has_ended;
   };
@@ -121,11 +122,13 @@ BOBBIN_TEST(BatcherTest, AStopKeepsToItsBudget) {
     Batcher<int> batcher(
         {.name = "t", .queue_max = 8, .batch_max = 2, .interval = 1ms, .stop_budget = 1ms},
         [shared](std::vector<int>&, Event&) {
+          shared->has_begun.Set();
           shared->go_on.Wait().IgnoreError();
           shared->has_ended.Set();
           return absl::OkStatus();
         });
     for (int i = 0; i < 5; ++i) batcher.Add(i);
+    ASSERT_OK(shared->has_begun.Wait());
     EXPECT_THAT(batcher.Stop(), test::StatusIs(test::kDeadlineExceeded));
     EXPECT_EQ(batcher.Statistics().dropped, 5u);
     EXPECT_EQ(batcher.Statistics().queued, 0u);
