@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+
 #include <fmt/format.h>
 
 #include <bobbin/core/internal/atomic.h>
@@ -178,26 +180,38 @@ absl::Status OfThoseWhoRaceOneGetsIt(LeaseStoreKit& kit) {
   bobbin::internal::Atomic<int> inside{0};
   // Claims that have succeeded, so far.
   bobbin::internal::Atomic<int> claimed{0};
+  struct Racer {
+    LeaseStore& store;
+    // Written by the racer, read by the other one, who holds the lease until there is one more: so
+    // that no claim is without a rival.
+    bobbin::internal::Atomic<int> attempts{0};
+    bobbin::internal::Atomic<bool> has_ended{false};
+  };
+  Racer here{.store = *stage.here};
+  Racer there{.store = *stage.there};
+  const auto race = [&](Racer& self, const Racer& rival) -> absl::Status {
+    const absl::Cleanup end = [&self] { self.has_ended.store(true); };
+    int64_t token = 0;
+    while (claimed.load() < kit.claims) {
+      BOBBIN_ASSIGN_OR_RETURN(const std::optional<Lease> lease,
+                              self.store.Claim({.name = stage.name}));
+      self.attempts.fetch_add(1);
+      Yield();
+      if (!lease) continue;
+      BOBBIN_RETURN_IF_ERROR(Expect(inside.fetch_add(1) == 0, "one holds it at a time"));
+      BOBBIN_RETURN_IF_ERROR(Expect(lease->token > token, "tokens grow"));
+      token = lease->token;
+      const int before = rival.attempts.load();
+      while (rival.attempts.load() == before && !rival.has_ended.load()) Yield();
+      claimed.fetch_add(1);
+      inside.fetch_sub(1);
+      BOBBIN_RETURN_IF_ERROR(self.store.Release(*lease));
+    }
+    return absl::OkStatus();
+  };
   TaskGroup racers;
-  for (LeaseStore* store : {stage.here.get(), stage.there.get()}) {
-    racers.Spawn([&, store]() -> absl::Status {
-      int64_t token = 0;
-      while (claimed.load() < kit.claims) {
-        BOBBIN_ASSIGN_OR_RETURN(const std::optional<Lease> lease,
-                                store->Claim({.name = stage.name}));
-        Yield();
-        if (!lease) continue;
-        BOBBIN_RETURN_IF_ERROR(Expect(inside.fetch_add(1) == 0, "one holds it at a time"));
-        BOBBIN_RETURN_IF_ERROR(Expect(lease->token > token, "tokens grow"));
-        token = lease->token;
-        Yield();
-        claimed.fetch_add(1);
-        inside.fetch_sub(1);
-        BOBBIN_RETURN_IF_ERROR(store->Release(*lease));
-      }
-      return absl::OkStatus();
-    });
-  }
+  racers.Spawn([&] { return race(here, there); });
+  racers.Spawn([&] { return race(there, here); });
   return racers.Wait();
 }
 
