@@ -25,6 +25,7 @@
 
 #include "tests/io/io_test.h"
 #include "tests/io/traffic.h"
+#include "tests/support/send_signal.h"
 
 namespace bobbin::test {
 namespace {
@@ -38,8 +39,6 @@ using std::chrono::milliseconds;
   for (const int signal : {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM}) ::signal(signal, SIG_IGN);
   return true;
 }();
-
-void SendToSelf(int signal) { EXPECT_EQ(::kill(::getpid(), signal), 0); }
 
 Signals OpenFor(std::initializer_list<int> signals) {
   auto opened = Signals::Open(signals);
@@ -64,7 +63,7 @@ BOBBIN_IO_TEST(SignalsTest, AWaitEndsWithTheSignalThatComes) {
       EXPECT_THAT(signals.Wait(), IsOkAndHolds(signal));
     });
     if (random().OneIn(2)) probe.AwaitParked();
-    SendToSelf(signal);
+    SendSignal(signal);
     EXPECT_OK(waiter.Join());
   }
   EXPECT_EQ(signals.TryTake(), std::nullopt);
@@ -72,8 +71,8 @@ BOBBIN_IO_TEST(SignalsTest, AWaitEndsWithTheSignalThatComes) {
 
 BOBBIN_IO_TEST(SignalsTest, WhatComesWhileNobodyWaitsIsKeptAndCountsOnce) {
   Signals signals = OpenFor({SIGUSR1, SIGUSR2});
-  for (int i = 0; i < 5; ++i) SendToSelf(SIGUSR2);
-  SendToSelf(SIGUSR1);
+  for (int i = 0; i < 5; ++i) SendSignal(SIGUSR2);
+  SendSignal(SIGUSR1);
   std::vector<int> taken;
   AwaitTrue([&] {
     if (const std::optional<int> signal = signals.TryTake()) taken.push_back(*signal);
@@ -83,7 +82,7 @@ BOBBIN_IO_TEST(SignalsTest, WhatComesWhileNobodyWaitsIsKeptAndCountsOnce) {
   // From here on the handlers have run: what is sent next is all that comes.
   while (signals.TryTake()) {
   }
-  SendToSelf(SIGUSR2);
+  SendSignal(SIGUSR2);
   EXPECT_THAT(signals.Wait(), IsOkAndHolds(SIGUSR2));
 }
 
@@ -91,11 +90,11 @@ BOBBIN_IO_TEST(SignalsTest, EachThatWantsItGetsIt) {
   Signals first = OpenFor({SIGHUP, SIGUSR1});
   Signals second = OpenFor({SIGHUP});
   Signals third = OpenFor({SIGUSR1});
-  SendToSelf(SIGHUP);
+  SendSignal(SIGHUP);
   EXPECT_THAT(first.Wait(), IsOkAndHolds(SIGHUP));
   EXPECT_THAT(second.Wait(), IsOkAndHolds(SIGHUP));
   EXPECT_EQ(third.TryTake(), std::nullopt);
-  SendToSelf(SIGUSR1);
+  SendSignal(SIGUSR1);
   EXPECT_THAT(third.Wait(), IsOkAndHolds(SIGUSR1));
   EXPECT_THAT(first.Wait(), IsOkAndHolds(SIGUSR1));
   EXPECT_EQ(second.TryTake(), std::nullopt);
@@ -116,8 +115,8 @@ BOBBIN_IO_TEST(SignalsTest, OfSeveralWhoWaitOneGetsIt) {
   }
   for (int round = 1; round <= kRounds; ++round) {
     // Two at once: the one who is woken must not take the other's turn away.
-    SendToSelf(SIGUSR1);
-    SendToSelf(SIGUSR2);
+    SendSignal(SIGUSR1);
+    SendSignal(SIGUSR2);
     AwaitTrue([&] { return taken == 2 * round; });
   }
   group.Cancel();
@@ -136,7 +135,7 @@ BOBBIN_IO_TEST(SignalsTest, DeadlineAndCancelEndTheWait) {
     waiter.Cancel();
     EXPECT_THAT(waiter.Join(), StatusIs(kCancelled));
   }
-  SendToSelf(SIGUSR1);
+  SendSignal(SIGUSR1);
   EXPECT_THAT(signals.Wait(), IsOkAndHolds(SIGUSR1));
 }
 
@@ -163,12 +162,12 @@ BOBBIN_IO_TEST(SignalsTest, WhatWasDoneBeforeIsDoneAgain) {
       second = std::move(moved);
     }
     handled = 0;
-    SendToSelf(SIGUSR1);
+    SendSignal(SIGUSR1);
     EXPECT_THAT(first.Wait(), IsOkAndHolds(SIGUSR1));
     EXPECT_EQ(handled, 0);
   }
   EXPECT_EQ(ActionOf(SIGUSR1).sa_handler, &Count);
-  SendToSelf(SIGUSR1);
+  SendSignal(SIGUSR1);
   AwaitTrue([] { return handled == 1; });
   {
     Signals signals = OpenFor({SIGUSR1});
@@ -206,7 +205,7 @@ BOBBIN_IO_TEST(SignalsTest, ThereIsALimit) {
   std::vector<Signals> all;
   for (size_t i = 0; i < Signals::kOpenMax; ++i) all.push_back(OpenFor({SIGUSR2}));
   EXPECT_THAT(Signals::Open({SIGUSR2}), StatusIs(kResourceExhausted));
-  SendToSelf(SIGUSR2);
+  SendSignal(SIGUSR2);
   for (Signals& signals : all) EXPECT_EQ(AwaitOne(signals), SIGUSR2);
   all.pop_back();
   EXPECT_OK(Signals::Open({SIGUSR2}));
@@ -218,7 +217,7 @@ BOBBIN_IO_TEST(SignalsTest, AStormDisturbsNobody) {
   std::atomic<bool> is_over{false};
   std::thread storm([&] {
     while (!is_over) {
-      ::kill(::getpid(), SIGUSR1);
+      SendSignal(SIGUSR1);
       ::sched_yield();
     }
   });
@@ -238,7 +237,7 @@ BOBBIN_IO_TEST(SignalsTest, AStormDisturbsNobody) {
   }
   is_over = true;
   storm.join();
-  SendToSelf(SIGUSR2);
+  SendSignal(SIGUSR2);
   AwaitTrue([&] { return AwaitOne(kept) == SIGUSR2; });
 }
 
@@ -248,7 +247,7 @@ BOBBIN_IO_FOREIGN_TEST(SignalsTest, ForeignThreadsWaitToo) {
     const DeadlineScope scope(milliseconds(2));
     EXPECT_THAT(signals.Wait(), StatusIs(kDeadlineExceeded));
   }
-  VirtualThread sender = runtime().Spawn([] { SendToSelf(SIGUSR1); });
+  VirtualThread sender = runtime().Spawn([] { SendSignal(SIGUSR1); });
   EXPECT_THAT(signals.Wait(), IsOkAndHolds(SIGUSR1));
   EXPECT_OK(sender.Join());
 }

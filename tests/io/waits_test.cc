@@ -36,6 +36,7 @@
 
 #include "tests/io/dns_server.h"
 #include "tests/io/io_test.h"
+#include "tests/support/send_signal.h"
 #include "tests/support/wait_walk.h"
 
 namespace bobbin::test {
@@ -385,7 +386,7 @@ WaitStage AwaitingSignal(Runtime&) {
   [[maybe_unused]] static const auto before = ::signal(SIGUSR1, SIG_IGN);
   auto signals = std::make_shared<io::Signals>(io::Signals::Open({SIGUSR1}).value());
   return {.wait = [signals] { return signals->Wait().status(); },
-          .satisfy = [] { EXPECT_EQ(::kill(::getpid(), SIGUSR1), 0); },
+          .satisfy = [] { SendSignal(SIGUSR1); },
           .sight_on_os_threads = Sight::kBlurred};
 }
 

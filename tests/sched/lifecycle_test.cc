@@ -10,7 +10,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,7 +28,7 @@
 #include "tests/support/bobbin_test.h"
 #include "tests/support/log.h"
 #include "tests/support/os_threads.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/send_signal.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/thread_probe.h"
 
@@ -240,19 +239,6 @@ TEST(LifecycleTest, ATaskThatDoesNotEndIsNamed) {
 
 // --- Whole programs, stopped by signals. Each in a process of its own.
 
-// Under the thread sanitizer who sleeps takes no signal: one who is awake sends them to itself.
-void SendSignals(int count) {
-  std::thread([count] {
-    sigset_t none;  // Carriers block signals, and pass that on.
-    sigemptyset(&none);
-    pthread_sigmask(SIG_SETMASK, &none, nullptr);
-    for (int i = 0; i < count; ++i) {
-      const int signal = i % 2 == 0 ? SIGTERM : SIGINT;
-      EXPECT_EQ(test::kUnderThreadSanitizer ? raise(signal) : kill(getpid(), signal), 0);
-    }
-  }).join();
-}
-
 int RunUntilSignal(int storms) {
   const int code = Run(
       [storms]() -> absl::Status {
@@ -267,7 +253,7 @@ int RunUntilSignal(int storms) {
           load.push_back(Async(i % 2 == 0 ? "default" : "default-virtual",
                                [] { return SleepFor(milliseconds(2)); }));
         }
-        SendSignals(storms);
+        for (int i = 0; i < storms; ++i) test::SendSignal(i % 2 == 0 ? SIGTERM : SIGINT);
         const absl::Status ended = SleepFor(hours(1));
         // Nothing is lost: what had begun has ended.
         const CancelShield shield;
