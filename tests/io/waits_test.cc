@@ -240,7 +240,8 @@ WaitStage ConnectingUnix(Runtime&) {
   };
   auto all = std::make_shared<Full>();
   return {.wait = [all] { return io::UnixStream::Connect(all->name).status(); },
-          .satisfy = [all] { all->accepted = all->listener.Accept().value(); }};
+          .satisfy = [all] { all->accepted = all->listener.Accept().value(); },
+          .rest = Rest::kBroken};
 }
 
 WaitStage Accepting(Runtime&) {

@@ -253,8 +253,12 @@ class Walk {
     if (is_visible_ && !may_not_begin) AwaitBegun(stage, thread);
     if (may_not_begin && stage.has_come != nullptr) AwaitTrue(stage.has_come);
     if (stop != Stop::kNever) thread.Interrupt();
-    // It waits still. Some who wait look now and then; one that has ended does not wait any more.
-    if (is_visible_ && !may_not_begin) AwaitTrue([&] { return thread.IsParked(); });
+    if (is_visible_ && !may_not_begin) {
+      if (stage.rest == Rest::kBroken) AwaitTrue([&] { return thread.IsParked(); });
+      if (stage.rest == Rest::kUnbroken) {
+        EXPECT_TRUE(thread.IsParked()) << where;
+      }
+    }
     Discard(stage);
     EXPECT_OK(thread.Join()) << where;
   }

@@ -38,6 +38,8 @@ enum class Waiters { kAll, kOfRuntime, kVirtual, kOsThreads };
 enum class Sight { kClear, kBlurred };
 // Whether letting the wait through takes a second or so: then that is done less often.
 enum class Pace { kFast, kSlow };
+// Whether who waits is parked all the time, or awake now and then to look.
+enum class Rest { kUnbroken, kBroken };
 // What the wait does when it is done again, after it was ended and then let through.
 enum class Again { kSucceeds, kIsNotDone };
 // Whether a thread that is to stop begins the wait at all, if the wait itself ignores that.
@@ -55,6 +57,7 @@ struct WaitStage {
   Again again = Again::kSucceeds;
   Begins begins = Begins::kAlways;
   Pace pace = Pace::kFast;
+  Rest rest = Rest::kUnbroken;
   // Whether the wait has come to the point where it is to be stopped, if it is not enough that its
   // thread is parked.
   std::function<bool()> has_begun = nullptr;
