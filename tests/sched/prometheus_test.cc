@@ -25,6 +25,7 @@
 
 #include "tests/support/bobbin_test.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/thread_probe.h"
 
 namespace bobbin {
 namespace {
@@ -189,6 +190,10 @@ BOBBIN_FOREIGN_TEST(PrometheusTest, TheRuntimeAndItsPoolsAreThere) {
   for (int i = 0; i < 3; ++i) ASSERT_OK(runtime().Spawn([] { Yield(); }).Join());
   ASSERT_OK(pool.RunBlocking([] {}));
 
+  // Who joins goes on a little before the carrier has counted the end.
+  test::AwaitTrue([&] {
+    return runtime().Statistics().parked == 0 && pool.Statistics().completed == 1;
+  });
   const Parser text(PrometheusText(metrics.Snapshot()));
   EXPECT_GE(text.Value("bobbin_vthread_spawned_total", {}).value_or(-1), 3);
   EXPECT_EQ(text.Value("bobbin_vthread_count", {{"bobbin_vthread_state", "parked"}}), 0);
