@@ -94,26 +94,39 @@ class Scenario {
   }
 
  private:
+  // As many as there are to be, parked until they are released.
+  class Crowd {
+   public:
+    explicit Crowd(size_t threads) : parked_(threads) {
+      for (size_t i = 0; i < threads; ++i) {
+        group_.Spawn([this]() -> absl::Status {
+          parked_.Arrive();
+          return release_.Wait();
+        });
+      }
+    }
+    absl::Status AwaitParked() { return parked_.AwaitAll(); }
+    absl::Status Release() {
+      release_.Set();
+      return group_.Wait();
+    }
+
+   private:
+    Arrivals parked_;
+    Event release_;
+    TaskGroup group_;
+  };
+
   absl::StatusOr<RoundResult> Park() {
     Stopwatch watch;
-    Arrivals parked(threads_);
-    Event release;
-    TaskGroup group;
-
     watch.Start();
-    for (size_t i = 0; i < threads_; ++i) {
-      group.Spawn([&parked, &release]() -> absl::Status {
-        parked.Arrive();
-        return release.Wait();
-      });
-    }
-    BOBBIN_RETURN_IF_ERROR(parked.AwaitAll());
+    Crowd crowd(threads_);
+    BOBBIN_RETURN_IF_ERROR(crowd.AwaitParked());
     const double spawn_ns = watch.Stop();
     TakeMemory();
 
     watch.Start();
-    release.Set();
-    BOBBIN_RETURN_IF_ERROR(group.Wait());
+    BOBBIN_RETURN_IF_ERROR(crowd.Release());
     return Round(watch, spawn_ns, watch.Stop());
   }
 
@@ -168,18 +181,9 @@ class Scenario {
 
   absl::StatusOr<RoundResult> DumpAll() {
     Stopwatch watch;
-    Arrivals parked(threads_);
-    Event release;
-    TaskGroup group;
-
     watch.Start();
-    for (size_t i = 0; i < threads_; ++i) {
-      group.Spawn([&parked, &release]() -> absl::Status {
-        parked.Arrive();
-        return release.Wait();
-      });
-    }
-    BOBBIN_RETURN_IF_ERROR(parked.AwaitAll());
+    Crowd crowd(threads_);
+    BOBBIN_RETURN_IF_ERROR(crowd.AwaitParked());
     const double spawn_ns = watch.Stop();
     TakeMemory();
 
@@ -205,8 +209,7 @@ class Scenario {
     if (bytes < threads_) return absl::InternalError("dump: it does not list all threads");
 
     watch.Start();
-    release.Set();
-    BOBBIN_RETURN_IF_ERROR(group.Wait());
+    BOBBIN_RETURN_IF_ERROR(crowd.Release());
     RoundResult result = Round(watch, spawn_ns, watch.Stop());
     result.dump_ms = dump_ns / 1e6;
     result.gap_before_ms = gap_before / 1e6;

@@ -77,19 +77,6 @@ OsThreadHandle::OsThreadHandle(std::string_view name, absl::AnyInvocable<void() 
   *this = *std::move(started);
 }
 
-OsThreadHandle::OsThreadHandle(OsThreadHandle&& other) noexcept
-    : thread_(std::exchange(other.thread_, std::nullopt)) {}
-
-OsThreadHandle& OsThreadHandle::operator=(OsThreadHandle&& other) noexcept {
-  BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
-  thread_ = std::exchange(other.thread_, std::nullopt);
-  return *this;
-}
-
-OsThreadHandle::~OsThreadHandle() {
-  BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
-}
-
 void OsThreadHandle::Join() { pthread_join(*std::exchange(thread_, std::nullopt), nullptr); }
 
 void OsThreadHandle::Detach() { pthread_detach(*std::exchange(thread_, std::nullopt)); }

@@ -19,9 +19,12 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+
+#include <bobbin/core/check.h>
 
 namespace bobbin::internal {
 
@@ -34,9 +37,14 @@ class OsThreadHandle {
   // RESOURCE_EXHAUSTED when the system gives no thread.
   static absl::StatusOr<OsThreadHandle> TryStart(std::string_view name,
                                                  absl::AnyInvocable<void() &&> body);
-  OsThreadHandle(OsThreadHandle&& other) noexcept;
-  OsThreadHandle& operator=(OsThreadHandle&& other) noexcept;
-  ~OsThreadHandle();
+  OsThreadHandle(OsThreadHandle&& other) noexcept
+      : thread_(std::exchange(other.thread_, std::nullopt)) {}
+  OsThreadHandle& operator=(OsThreadHandle&& other) noexcept {
+    CheckNotForgotten();
+    thread_ = std::exchange(other.thread_, std::nullopt);
+    return *this;
+  }
+  ~OsThreadHandle() { CheckNotForgotten(); }
 
   bool is_joinable() const noexcept { return thread_.has_value(); }
   void Join();
@@ -46,6 +54,10 @@ class OsThreadHandle {
   void PinToUsableCpu(int index);
 
  private:
+  void CheckNotForgotten() const {
+    BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
+  }
+
   std::optional<pthread_t> thread_;
 };
 

@@ -36,19 +36,6 @@ OsThreadHandle::OsThreadHandle(std::string_view name, absl::AnyInvocable<void() 
   thread_ = static_cast<pthread_t>(TheSimulator().StartThread(name, std::move(body)));
 }
 
-OsThreadHandle::OsThreadHandle(OsThreadHandle&& other) noexcept
-    : thread_(std::exchange(other.thread_, std::nullopt)) {}
-
-OsThreadHandle& OsThreadHandle::operator=(OsThreadHandle&& other) noexcept {
-  BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
-  thread_ = std::exchange(other.thread_, std::nullopt);
-  return *this;
-}
-
-OsThreadHandle::~OsThreadHandle() {
-  BOBBIN_CHECK(!is_joinable(), "an OS thread is forgotten before it was joined");
-}
-
 void OsThreadHandle::Join() {
   TheSimulator().JoinThread(static_cast<int>(*std::exchange(thread_, std::nullopt)));
 }
