@@ -9,8 +9,9 @@ namespace bobbin::cron {
 
 absl::StatusOr<VirtualThread> ExecutorRunner::Start(std::string_view job,
                                                     absl::AnyInvocable<void() &&> run) {
-  BOBBIN_RETURN_IF_ERROR(
-      executor_.Submit({.name = job}, [run = std::move(run)]() mutable { std::move(run)(); }));
+  // The run has a span itself.
+  BOBBIN_RETURN_IF_ERROR(executor_.Submit({.name = job, .span = TaskSpan::kNone},
+                                          [run = std::move(run)]() mutable { std::move(run)(); }));
   return VirtualThread();
 }
 

@@ -8,6 +8,7 @@
 
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
+#include <bobbin/core/internal/context_node.h>
 #include <bobbin/core/status.h>
 #include <bobbin/cron/scheduler.h>
 #include <bobbin/sched/platform_pool.h>
@@ -109,6 +110,8 @@ Scheduler::Scheduler(SchedulerOptions options) {
   }
   if (!has_thread) return;
   thread_ = std::make_unique<PlatformPool>(PlatformPoolOptions{.name = "cron", .threads = 1});
+  // What the timetable starts is nobody's; it has nobody's fields and span.
+  const bobbin::internal::ContextSwap nothing(nullptr);
   const absl::Status started = thread_->Submit([core = core_] { core->Loop(); });
   BOBBIN_CHECK(started.ok(), MessageOf(started));
 }

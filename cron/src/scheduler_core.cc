@@ -20,6 +20,7 @@
 #include <bobbin/cron/zone.h>
 #include <bobbin/sched/executors.h>
 #include <bobbin/sched/internal/texts.h>
+#include <bobbin/sched/span.h>
 
 #include "cron/src/limits.h"
 #include "cron/src/quoted.h"
@@ -78,9 +79,13 @@ class SchedulerCore::Run {
     const absl::Time started = core->options_.clock->Now().wall;
     Job& job = *start_.job;
     core->NoteThread(start_);
+    std::optional<Span> span;
+    if (Span::MayBeKept()) BeginSpan(span);
     if (job.lease_terms) {
       const auto [claim, why] = core->ClaimLease(start_);
       if (claim != Claim::kHeld) {
+        if (span) EndSpan(*span, claim == Claim::kTaken ? "skipped" : "failure", why);
+        span.reset();
         core->EndRun(start_, claim == Claim::kTaken ? Ended::kSkipped : Ended::kNotStarted, why,
                      started);
         return;
@@ -99,10 +104,25 @@ class SchedulerCore::Run {
     }
     core->NoteDuration(job, core->options_.clock->Now().monotonic - begun, status);
     if (job.lease_terms) core->ReleaseLease(start_);
+    if (span) EndSpan(*span, status.ok() ? "success" : "failure", status);
+    // It has ended before anybody can see that the run has.
+    span.reset();
     core->EndRun(start_, Ended::kRan, status, started);
   }
 
  private:
+  void BeginSpan(std::optional<Span>& span) const {
+    span.emplace(SpanOptions{.name = start_.job->name,
+                             .attributes = {{"bobbin.job", start_.job->name},
+                                            {"bobbin.job.scheduled",
+                                             absl::FormatTime(absl::RFC3339_full, start_.scheduled,
+                                                              absl::UTCTimeZone())}}});
+  }
+  static void EndSpan(Span& span, std::string_view outcome, const absl::Status& status) {
+    span.Set("bobbin.outcome", outcome);
+    if (outcome == "failure") span.SetStatus(status);
+  }
+
   std::shared_ptr<SchedulerCore> core_;
   Start start_;
 };

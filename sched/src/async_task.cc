@@ -11,6 +11,7 @@
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/internal/async_state.h>
+#include <bobbin/sched/span.h>
 
 #include "sched/src/executor_core.h"
 
@@ -35,6 +36,9 @@ double Scatter(uint64_t seed, uint64_t index) {
 }  // namespace
 
 AsyncTask::AsyncTask(ExecutorCore& executor, const TaskOptions& options) : executor_(executor) {
+  if (__builtin_expect(Tracing::IsOn(), 0)) {
+    is_traced_ = options.span == TaskSpan::kOwn && Span::MayBeKept();
+  }
   if (__builtin_expect(!NeedsExtras(options), 1)) return;
   extras_ = std::make_unique<Extras>();
   extras_->name = options.name;
@@ -75,13 +79,34 @@ void AsyncTask::Run() noexcept {
     return;
   }
   const ContextSwap context(context_.node());
-  if (__builtin_expect(extras_ == nullptr, 1)) {
-    has_failed_ = !Execute();
+  if (__builtin_expect(is_traced_, 0)) {
+    ExecuteInSpan();
   } else {
-    ExecuteWithExtras();
+    ExecuteOnce();
   }
   will_retry_ = has_failed_ && IsWorthRetrying();
   if (!will_retry_) EndBody();
+}
+
+void AsyncTask::ExecuteInSpan() noexcept {
+  const std::chrono::duration<double, std::milli> waited = MonotonicNow() - GivenAt();
+  Span span({.name = name().empty() ? executor_.name() : std::string(name()),
+             .attributes = {{"bobbin.executor", executor_.name()},
+                            {"bobbin.task.queue_wait_ms", waited.count()}}});
+  if (extras_ != nullptr && extras_->attempts > 0) {
+    span.Set("bobbin.task.attempt", extras_->attempts + 1);
+  }
+  ExecuteOnce();
+  if (!has_failed_) return;
+  const std::exception_ptr thrown = LastException();
+  span.SetStatus(thrown == nullptr
+                     ? LastError()
+                     : MakeStatus(absl::StatusCode::kUnknown,
+                                  Outcome{.status = {}, .exception = thrown}.Describe()));
+}
+
+MonotonicTime AsyncTask::GivenAt() const noexcept {
+  return executor_.kind() == ThreadKind::kPlatform ? offered_at() : given_at_;
 }
 
 void AsyncTask::ExecuteWithExtras() noexcept {

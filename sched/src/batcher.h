@@ -46,6 +46,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/batch_statistics.h>
 #include <bobbin/sched/platform_pool.h>
+#include <bobbin/sched/span.h>
 
 namespace bobbin::internal {
 
@@ -162,6 +163,8 @@ class Batcher {
     }
 
     void Loop() ABSL_LOCKS_EXCLUDED(lock, mutex) {
+      // A span of what writes spans would have to be written, too.
+      const UntracedScope untraced;
       std::vector<T> taken;
       taken.reserve(options.queue_max);
       while (true) {

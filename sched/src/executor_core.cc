@@ -85,7 +85,7 @@ bool ExecutorCore::Admit(AsyncTask& task, Entry entry) noexcept {
     task.is_timed_ = true;  // The pool looks at the clock.
   } else {
     task.is_timed_ = counts_.submitted % ExecutorStatistics::kTimedEvery == 1;
-    if (task.is_timed_) task.given_at_ = MonotonicNow();
+    if (task.is_timed_ || task.is_traced_) task.given_at_ = MonotonicNow();
   }
   return true;
 }
@@ -201,9 +201,7 @@ bool ExecutorCore::Begin(AsyncTask& task) noexcept {
   if (!task.is_timed_) return true;
   ++counts_.timed;
   task.begun_at_ = MonotonicNow();
-  const MonotonicTime given_at =
-      kind_ == ThreadKind::kPlatform ? task.offered_at() : task.given_at_;
-  Add(task.begun_at_ - given_at, counts_.wait_total, counts_.wait_max);
+  Add(task.begun_at_ - task.GivenAt(), counts_.wait_total, counts_.wait_max);
   return true;
 }
 

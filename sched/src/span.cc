@@ -54,9 +54,14 @@ class Tracer {
 };
 
 struct CurrentSpan {
-  SpanContext context;
+  SpanContext context;                   // Not set in an UntracedScope.
   std::shared_ptr<const Tracer> tracer;  // Null if the trace only passes through.
+
+  bool is_untraced() const { return !context.is_set(); }
 };
+
+// Written by Tracing with the lock, read by whoever may begin a span; it orders nothing.
+constinit Atomic<bool> tracing_is_on{false};
 
 }  // namespace internal
 
@@ -66,9 +71,6 @@ constinit const ContextValue<internal::CurrentSpan> current_span;
 
 // The Tracing of the process. Never destroyed: spans may begin to the very end.
 struct TracerOfProcess {
-  // Whether there is one: read by spans without a parent, written by Tracing with the lock. One
-  // that just misses it is not kept.
-  internal::Atomic<bool> is_set{false};
   internal::SpinLock lock;
   std::shared_ptr<const internal::Tracer> tracer ABSL_GUARDED_BY(lock);
 
@@ -77,8 +79,8 @@ struct TracerOfProcess {
     return tracer;
   }
   static std::shared_ptr<const internal::Tracer> Tracer() {
+    if (!Tracing::IsOn()) return nullptr;
     TracerOfProcess& process = Get();
-    if (!process.is_set.load()) return nullptr;
     internal::SpinLockHolder hold(process.lock);
     return process.tracer;
   }
@@ -106,19 +108,20 @@ Tracing::Tracing(TracingOptions options) {
   internal::SpinLockHolder hold(process.lock);
   BOBBIN_CHECK(process.tracer == nullptr, "there is one Tracing at a time");
   process.tracer = std::move(tracer);
-  process.is_set.store(true);
+  internal::tracing_is_on.store(true);
 }
 
 Tracing::~Tracing() {
   std::shared_ptr<const internal::Tracer> ends_without_the_lock;
   TracerOfProcess& process = TracerOfProcess::Get();
   internal::SpinLockHolder hold(process.lock);
-  process.is_set.store(false);
+  internal::tracing_is_on.store(false);
   ends_without_the_lock.swap(process.tracer);
 }
 
 Span::Span(SpanOptions options) {
   const internal::CurrentSpan* const outer = current_span.Get();
+  if (outer != nullptr && outer->is_untraced()) return;
   const bool is_remote = options.remote_parent.is_set();
   if (is_remote) {
     context_ = std::move(options.remote_parent);
@@ -165,6 +168,10 @@ Span::~Span() {
   tracer_->sink().Add(std::move(*record_));
 }
 
+void Span::Rename(std::string_view name) {
+  if (record_ != nullptr) record_->name = name;
+}
+
 void Span::Set(std::string_view key, AttributeValue value) {
   if (record_ == nullptr) return;
   SetIn(record_->attributes, key, std::move(value), record_->dropped_attributes);
@@ -191,7 +198,16 @@ void Span::SetStatus(const absl::Status& status) {
 
 const SpanContext* Span::Current() {
   const internal::CurrentSpan* const current = current_span.Get();
-  return current == nullptr ? nullptr : &current->context;
+  return current == nullptr || current->is_untraced() ? nullptr : &current->context;
 }
+
+bool Span::MayBeKept() {
+  if (!Tracing::IsOn()) return false;
+  const internal::CurrentSpan* const outer = current_span.Get();
+  // A trace that begins here is decided on by its span.
+  return outer == nullptr || outer->context.is_sampled;
+}
+
+UntracedScope::UntracedScope() : scope_(current_span, internal::CurrentSpan{}) {}
 
 }  // namespace bobbin

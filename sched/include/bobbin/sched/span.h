@@ -8,6 +8,9 @@
 // RunBlocking, Submit or Then. So the spans of a request form a tree however many threads work for
 // it. Between processes the parent is told by headers (trace_context.h).
 //
+// Tasks of executors, requests to an http::Server and those of an http::Client have spans by
+// themselves (docs/observability.md).
+//
 // Whether a trace is kept is decided where it begins: the spans inside follow, those of other
 // processes, too. Without Tracing, or in a trace that is not kept, a span does nothing but pass the
 // trace on.
@@ -18,7 +21,8 @@
 //   Lifetime      Spans share the sink: one that ends after its Tracing is handed to the sink all
 //                 the same.
 //   Cost          One that is kept: two clock reads, three allocations and what the sink does. One
-//                 that is not: an allocation. Without Tracing and without a parent: a load.
+//                 that is not: an allocation. Without Tracing and without a parent: a load, as for
+//                 Tracing::IsOn.
 //
 // Example:
 //   bobbin::Span span({.name = "charge", .attributes = {{"order", order.id}}});
@@ -41,6 +45,7 @@
 
 #include <bobbin/core/clock.h>
 #include <bobbin/core/context_value.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/sched/attribute.h>
 #include <bobbin/sched/trace_context.h>
 
@@ -87,6 +92,9 @@ struct TracingOptions {
 namespace internal {
 class Tracer;
 struct CurrentSpan;
+
+// Whether there is a Tracing: written by it, read wherever a span may begin.
+extern constinit Atomic<bool> tracing_is_on;
 }  // namespace internal
 
 // Has the spans of the process kept, for a scope. There is one at a time; make it before what has
@@ -98,6 +106,12 @@ class [[nodiscard]] Tracing {
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
   ~Tracing();
+
+  // Whether there is one: for who would rather not prepare what nobody keeps.
+  static bool IsOn() noexcept {
+    // relaxed: who just misses it begins no span.
+    return internal::tracing_is_on.load(std::memory_order_relaxed);
+  }
 };
 
 struct SpanOptions {
@@ -125,6 +139,8 @@ class [[nodiscard]] Span {
   // Which one it is, to be told to others; not set without Tracing and without a parent.
   const SpanContext& context() const { return context_; }
 
+  // Another name, for what is found out while it goes on.
+  void Rename(std::string_view name);
   // Says something about it; of two with one key, the later one.
   void Set(std::string_view key, AttributeValue value);
   // Something has happened, now.
@@ -135,6 +151,9 @@ class [[nodiscard]] Span {
   // The span in force for the calling thread; null outside of any. It is good until its scope ends,
   // or the body that has inherited it.
   static const SpanContext* Current();
+  // Whether one that the calling thread begins might be kept: not without Tracing, nor in a trace
+  // that is not kept.
+  static bool MayBeKept();
 
  private:
   SpanContext context_;
@@ -143,6 +162,19 @@ class [[nodiscard]] Span {
   MonotonicTime begun_;
   int exceptions_ = 0;  // In flight when it began.
   std::optional<ContextScope<internal::CurrentSpan>> scope_;
+};
+
+// What is done in its scope, and what is started there, has no spans and belongs to no trace: for
+// what sends the spans away, whose own would never come to an end. The threads of JsonLines and
+// OtlpSpans work in one.
+class [[nodiscard]] UntracedScope {
+ public:
+  UntracedScope();
+  UntracedScope(const UntracedScope&) = delete;
+  UntracedScope& operator=(const UntracedScope&) = delete;
+
+ private:
+  const ContextScope<internal::CurrentSpan> scope_;
 };
 
 }  // namespace bobbin

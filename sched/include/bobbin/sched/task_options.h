@@ -57,6 +57,12 @@ struct RetryOptions {
   StatusCodes codes = {absl::StatusCode::kUnavailable, absl::StatusCode::kAborted};
 };
 
+// Whether the body has a span of its own (span.h), around each attempt.
+enum class TaskSpan : uint8_t {
+  kOwn,   // If its trace is kept.
+  kNone,  // Its spans are children of its submitter's: it is not worth one, or has a better one.
+};
+
 struct TaskOptions {
   // For people: dumps, messages. Copied. Empty is fine.
   std::string_view name = {};
@@ -66,6 +72,7 @@ struct TaskOptions {
   // its thread, or its place, while it waits for it. Must outlive the task.
   Mutex* held = nullptr;
   RetryOptions retry = {};
+  TaskSpan span = TaskSpan::kOwn;
 };
 
 }  // namespace bobbin

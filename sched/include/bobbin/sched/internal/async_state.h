@@ -165,6 +165,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
       return kept_.has_value() ? StatusOf(*kept_) : error_;
     }
   }
+  std::exception_ptr LastException() const noexcept override { return thrown_; }
   void KeepError(absl::Status error) noexcept override {
     kept_.reset();
     error_ = std::move(error);

@@ -14,6 +14,10 @@
 // reference up, after the future has its result. One who only drops or abandons it leaves the
 // reference to the thread that comes upon it.
 //
+// Its span. A task that was submitted in a trace that is kept, or while a Tracing is there, has a
+// span around each attempt: begun when the body is about to, ended before anybody can hear of the
+// outcome. One whose body does not begin has none; one that is abandoned has its own to the end.
+//
 //   Called from   as each member says.
 //   Suspends      Run: as the body does, and while it waits for TaskOptions::held.
 
@@ -106,6 +110,8 @@ class AsyncTask : public PoolTask, public LiveTask {
   virtual bool Execute() noexcept = 0;
   // What the last Execute kept, if it was an error; OK for an exception.
   virtual absl::Status LastError() const noexcept = 0;
+  // What the last Execute has thrown, or null.
+  virtual std::exception_ptr LastException() const noexcept = 0;
   // Instead of Execute: an error to keep.
   virtual void KeepError(absl::Status error) noexcept = 0;
   // Destroys the body: there will be no other attempt.
@@ -130,8 +136,19 @@ class AsyncTask : public PoolTask, public LiveTask {
   AsyncTask* Conclude() noexcept;
   // On the submitting thread: has the executor's decorator go around the body.
   void Decorate(const TaskDecorator& decorator);
+  void ExecuteOnce() noexcept {
+    if (__builtin_expect(extras_ == nullptr, 1)) {
+      has_failed_ = !Execute();
+    } else {
+      ExecuteWithExtras();
+    }
+  }
   // Execute, decorated, under the lock that it is to hold.
   void ExecuteWithExtras() noexcept ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // ExecuteOnce, in a span.
+  void ExecuteInSpan() noexcept;
+  // When it was given to the threads. REQUIRES: it is timed or traced.
+  MonotonicTime GivenAt() const noexcept;
   // Whether what the last attempt has ended with is worth another one.
   bool IsWorthRetrying() const noexcept;
   std::chrono::nanoseconds NextBackoff() const noexcept;
@@ -139,9 +156,10 @@ class AsyncTask : public PoolTask, public LiveTask {
   ExecutorCore& executor_;
   Thread* thread_ = nullptr;              // While it runs.
   uint64_t number_of_kind_ = 0;           // Of the executor's tasks.
-  MonotonicTime given_at_;                // Or due. Of timed tasks.
-  MonotonicTime begun_at_;                // The same.
+  MonotonicTime given_at_;                // Or due. Of timed and traced tasks on virtual threads.
+  MonotonicTime begun_at_;                // Of timed tasks.
   Atomic<State> state_{State::kWaiting};  // Written under the executor's lock.
+  bool is_traced_ = false;  // Never changes: whether it may have a span that is kept.
   bool is_timed_ = false;
   bool is_lent_ = false;        // It runs on its submitter's thread.
   bool is_discounted_ = false;  // It waits for the end of its executor itself.
