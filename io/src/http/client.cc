@@ -13,6 +13,7 @@
 #include "io/src/http/client_exchange.h"
 #include "io/src/http/client_pool.h"
 #include "io/src/http/read_all.h"
+#include "io/src/http/spans.h"
 #include "io/src/http/url.h"
 
 namespace bobbin::io::http {
@@ -90,6 +91,21 @@ absl::StatusOr<std::unique_ptr<ClientExchange>> Exchange(ClientPool& pool, const
   return exchange;
 }
 
+// The same in a span; `resends`: how many came before it.
+absl::StatusOr<std::unique_ptr<ClientExchange>> ExchangeInSpan(ClientPool& pool, const Url& url,
+                                                               ClientRequest& request,
+                                                               int resends) {
+  if (__builtin_expect(!Span::MayBeKept(), 1)) return Exchange(pool, url, request);
+  internal::ClientSpan span(request.method, url, resends);
+  absl::StatusOr<std::unique_ptr<ClientExchange>> exchange = Exchange(pool, url, request);
+  if (exchange.ok()) {
+    span.End((*exchange)->head().status);
+  } else {
+    span.End(exchange.status());
+  }
+  return exchange;
+}
+
 }  // namespace
 
 // --- ClientResponse
@@ -127,7 +143,7 @@ absl::StatusOr<ClientResponse> Client::Send(ClientRequest request) {
   BOBBIN_RETURN_IF_ERROR(Check(request));
   BOBBIN_ASSIGN_OR_RETURN(Url url, Url::Parse(request.url));
   for (int redirects = 0;; ++redirects) {
-    BOBBIN_ASSIGN_OR_RETURN(auto exchange, Exchange(*pool_, url, request));
+    BOBBIN_ASSIGN_OR_RETURN(auto exchange, ExchangeInSpan(*pool_, url, request, redirects));
     ClientResponse response(std::move(exchange));
     const std::optional<std::string_view> location = response.Find("Location");
     const int status = response.status();

@@ -13,6 +13,7 @@
 
 #include "io/src/http/ascii.h"
 #include "io/src/http/output.h"
+#include "io/src/http/spans.h"
 
 namespace bobbin::io::http::internal {
 
@@ -77,6 +78,7 @@ void ClientExchange::AppendHead(const ClientRequest& request, const Url& url, Fr
   text.append(request.method).append(" ").append(url.target).append(" HTTP/1.1\r\n");
   AppendField("Host", url.authority, text);
   for (const Field& field : request.fields) AppendField(field.name, field.value, text);
+  AppendTrace(request.fields, text);
   if (framing == Framing::kLength) {
     AppendField("Content-Length", std::to_string(bytes), text);
   } else if (framing == Framing::kChunked) {

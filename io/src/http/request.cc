@@ -48,4 +48,7 @@ absl::StatusOr<std::string> Request::ReadAll() { return internal::ReadAll(*this)
 
 absl::StatusOr<SocketAddress> Request::peer_address() const { return session_.peer_address(); }
 
+std::string_view Request::route() const { return session_.route(); }
+void Request::set_route(std::string_view route) { session_.set_route(route); }
+
 }  // namespace bobbin::io::http

@@ -28,7 +28,7 @@ void Router::Handle(std::string_view pattern, Handler handler) {
   routes.push_back({std::string(method), std::move(handler)});
 }
 
-const Router::Routes* Router::RoutesOf(std::string_view path) const {
+const Router::Place* Router::PlaceOf(std::string_view path) const {
   auto found = routes_.find(path);
   while (found == routes_.end()) {
     // The next one above it that ends in a slash.
@@ -38,18 +38,20 @@ const Router::Routes* Router::RoutesOf(std::string_view path) const {
     path = path.substr(0, slash + 1);
     found = routes_.find(path);
   }
-  return &found->second;
+  return &*found;
 }
 
 absl::StatusOr<Response> Router::operator()(Request& request) const {
   const std::string_view method = request.method();
-  const Routes* const routes = RoutesOf(request.path());
-  if (routes == nullptr) {
+  const Place* const place = PlaceOf(request.path());
+  if (place == nullptr) {
     const int status = internal::IsKnownMethod(method) ? 404 : 501;
     return Response{.status = status,
                     .fields = {{"Content-Type", "text/plain"}},
                     .body = fmt::format("{}\n", StatusText(status))};
   }
+  const Routes* const routes = &place->second;
+  request.set_route(place->first);
   const auto route_of = [&](std::string_view wanted) {
     return std::find_if(routes->begin(), routes->end(),
                         [&](const Route& route) { return route.method == wanted; });

@@ -16,6 +16,7 @@
 #include <bobbin/core/status.h>
 
 #include "io/src/http/ascii.h"
+#include "io/src/http/spans.h"
 
 namespace bobbin::io::http::internal {
 
@@ -248,7 +249,25 @@ absl::Status ServerSession::Answer() {
   // relaxed: counted for people.
   counters_.requests.fetch_add(1, std::memory_order_relaxed);
   if (!body_.is_done()) body_deadline_ = Deadline::After(options_.body_duration);
+  route_ = {};
   Request request(*this);
+  BOBBIN_RETURN_IF_ERROR(__builtin_expect(ServerSpan::IsWanted(head_), 0) ? AnswerInSpan(request)
+                                                                          : AnswerRequest(request));
+  if (keeps_alive_ && !AfterBody()) keeps_alive_ = false;
+  input_.Unpin();
+  return absl::OkStatus();
+}
+
+absl::Status ServerSession::AnswerInSpan(Request& request) {
+  const bool is_kept = Span::MayBeKept();
+  ServerSpan span(head_, request.path(),
+                  is_kept ? peer_address() : absl::StatusOr<SocketAddress>(SocketAddress()));
+  const absl::Status answered = AnswerRequest(request);
+  span.End(head_.method, route_, status_, answered);
+  return answered;
+}
+
+absl::Status ServerSession::AnswerRequest(Request& request) {
   absl::StatusOr<Response> result;
   const std::exception_ptr exception =
       bobbin::internal::CaptureException([&] { result = handler_(request); });
@@ -260,10 +279,7 @@ absl::Status ServerSession::Answer() {
   Response response = AnswerOf(std::move(result));
   if (owes_continue_) keeps_alive_ = false;  // Whether the body comes is the client's choice.
   if (connection_.is_draining()) keeps_alive_ = false;
-  BOBBIN_RETURN_IF_ERROR(Send(response));
-  if (keeps_alive_ && !AfterBody()) keeps_alive_ = false;
-  input_.Unpin();
-  return absl::OkStatus();
+  return Send(response);
 }
 
 Response ServerSession::AnswerOf(absl::StatusOr<Response> result) {
@@ -280,6 +296,7 @@ Response ServerSession::AnswerOf(absl::StatusOr<Response> result) {
 }
 
 absl::Status ServerSession::Send(Response& response) {
+  status_ = response.status;
   const bool is_head = head_.method == "HEAD";
   const bool is_stream = static_cast<bool>(response.stream);
   using Framing = BodyOutput::Framing;

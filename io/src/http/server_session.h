@@ -50,6 +50,8 @@ class ServerSession {
   const RequestHead& head() const { return head_; }
   absl::StatusOr<size_t> ReadBody(std::span<std::byte> buffer);
   absl::StatusOr<SocketAddress> peer_address() { return connection_.stream().peer_address(); }
+  std::string_view route() const { return route_; }
+  void set_route(std::string_view route) { route_ = route; }
 
  private:
   enum class Next { kRequest, kRefusal, kEnd };
@@ -62,6 +64,10 @@ class ServerSession {
   Next TakeHead();
 
   absl::Status Answer();
+  // The handler, and its answer; in a span.
+  absl::Status AnswerInSpan(Request& request);
+  // The same without.
+  absl::Status AnswerRequest(Request& request);
   Response AnswerOf(absl::StatusOr<Response> result);
   absl::Status Send(Response& response);
   absl::Status SendBody(Response& response, BodyOutput::Framing framing, uint64_t bytes);
@@ -84,6 +90,8 @@ class ServerSession {
   Output output_;
   BodyReader body_;
   RequestHead head_;
+  std::string_view route_;
+  int status_ = 0;  // Of the answer.
   Deadline body_deadline_ = Deadline::Never();
   Refusal refusal_ = Refusal::kNone;
   bool owes_continue_ = false;

@@ -11,6 +11,9 @@
 // OPTIONS, TRACE, with a body that is no stream) is sent once more, on a new connection. Others
 // fail: whether the server has acted on them nobody knows.
 //
+// A request has a span (sched/span.h), and tells the server of it by `traceparent` and
+// `tracestate`, unless it has such fields already.
+//
 //   Called from   virtual threads of a runtime with an I/O poller, platform and foreign threads;
 //                 any number at a time. A response: one thread at a time.
 //   Suspends      Send and Get, until the header is there, and while the origin has

@@ -39,6 +39,8 @@
 
 namespace bobbin::io::http {
 
+class Router;
+
 namespace internal {
 class ServerSession;
 struct RequestHead;
@@ -72,10 +74,16 @@ class Request {
 
   absl::StatusOr<SocketAddress> peer_address() const;
 
+  // The path of the pattern that a Router has found for it: "/notes"; empty before, and without.
+  std::string_view route() const;
+
  private:
   friend class internal::ServerSession;
+  friend class Router;
   explicit Request(internal::ServerSession& session) : session_(session) {}
   const internal::RequestHead& head() const;
+  // What lives as long as the server.
+  void set_route(std::string_view route);
 
   internal::ServerSession& session_;
 };

@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -59,8 +60,11 @@ class Router {
     using is_transparent = void;
   };
 
-  // Those of the path, or of the longest one above it that ends in a slash; or null.
-  const Routes* RoutesOf(std::string_view path) const;
+  // A path, and who answers there.
+  using Place = std::pair<const std::string, Routes>;
+
+  // That of the path, or the longest one above it that ends in a slash; or null.
+  const Place* PlaceOf(std::string_view path) const;
 
   std::unordered_map<std::string, Routes, Hash, std::equal_to<>> routes_;
 };

@@ -10,6 +10,8 @@
 // What is not clearly one request is refused, and its connection closed, because somebody in
 // between might see another one in it: see docs/http.md.
 //
+// A request has a span (sched/span.h), under the one that its `traceparent` names.
+//
 //   Called from   as io::Server. Many threads call the handler at the same time.
 //   Suspends      Wait, Drain and the destructor.
 //   Cancellation  As io::Server. A handler is cancelled when a drain's grace is over, or when the
