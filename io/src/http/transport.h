@@ -29,6 +29,7 @@ class Transport {
  public:
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
 
   // Waits until something comes and returns how much; 0 when the peer has finished.
   virtual absl::StatusOr<size_t> Read(std::span<std::byte> buffer) = 0;
@@ -37,10 +38,11 @@ class Transport {
   // Tells the peer that nothing more will be written.
   virtual absl::Status ShutdownWrite() = 0;
   virtual void Close() = 0;
+  // Whether it is open, and nothing has come that nobody has read. Never waits.
+  virtual bool IsQuiet() const = 0;
 
  protected:
   Transport() = default;
-  ~Transport() = default;
 };
 
 class TcpTransport final : public Transport {
@@ -55,6 +57,7 @@ class TcpTransport final : public Transport {
   }
   absl::Status ShutdownWrite() override { return stream_.ShutdownWrite(); }
   void Close() override { stream_.Close(); }
+  bool IsQuiet() const override { return stream_.IsQuiet(); }
 
  private:
   TcpStream& stream_;

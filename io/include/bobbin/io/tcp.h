@@ -161,6 +161,7 @@ class TcpStream {
 
  private:
   friend class TcpListener;
+  friend struct internal::StreamAccess;
   explicit TcpStream(internal::SocketHandle socket) : socket_(std::move(socket)) {}
   internal::Socket& socket() const;
 

@@ -113,6 +113,7 @@ class UnixStream {
 
  private:
   friend class UnixListener;
+  friend struct internal::StreamAccess;
   explicit UnixStream(internal::SocketHandle socket) : socket_(std::move(socket)) {}
   internal::Socket& socket() const;
 

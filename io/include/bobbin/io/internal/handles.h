@@ -14,6 +14,7 @@ namespace bobbin::io::internal {
 
 class Listener;
 class Socket;
+struct StreamAccess;
 
 // Closes it; its memory goes when all are out.
 struct ReleaseListener {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "io/src/tls/openssl_server.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "openssl/err.h"
+#include "openssl/x509v3.h"
+#include <fmt/format.h>
+
+#include <bobbin/core/check.h>
+#include <bobbin/core/no_suspend.h>
+#include <bobbin/core/status.h>
+
+#include "io/src/stream_access.h"
+#include "io/src/tls/tls_transport.h"
+
+namespace bobbin::io::internal {
+
+namespace {
+
+// As ALPN writes it. Other versions are nothing that http::Server answers.
+constexpr std::string_view kHttpAlpn = "\x08http/1.1\x08http/1.0";
+
+std::string LowerCase(std::string_view name) {
+  if (name.ends_with('.')) name.remove_suffix(1);
+  std::string lower(name);
+  absl::AsciiStrToLower(&lower);
+  return lower;
+}
+
+// Calls `use` with what it consists of, as OpenSSL takes it; whether OpenSSL agrees.
+template <typename Use>
+bool Install(const Identity& identity, Use use) {
+  STACK_OF(X509)* const signers = sk_X509_new_null();
+  for (const auto& signer : identity.signers) sk_X509_push(signers, signer.get());
+  const bool is_good = use(identity.certificate.get(), identity.key.get(), signers) == 1;
+  sk_X509_free(signers);
+  return is_good;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const OpenSslServer>> OpenSslServer::Make(
+    const TlsServerOptions& options) {
+  auto server = std::make_shared<OpenSslServer>();
+  BOBBIN_RETURN_IF_ERROR(server->Prepare(options));
+  return server;
+}
+
+absl::Status OpenSslServer::Prepare(const TlsServerOptions& options) {
+  const auto bad = [](std::string_view why) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument, fmt::format("tls server: {}", why));
+  };
+  if (options.certificates.empty()) return bad("it has no certificate");
+  BOBBIN_ASSIGN_OR_RETURN(alpn_, AlpnWire(options.alpn));
+  const NoSuspendScope own_error_queue;
+  context_ = MakeContext(TLS_server_method(), options.version_min);
+  SSL_CTX* const context = context_.get();
+
+  for (const TlsCertificate& pem : options.certificates) {
+    BOBBIN_ASSIGN_OR_RETURN(Identity identity, Identity::Read(pem));
+    // In a handshake it would be too late to find out that, say, its key is too short.
+    SSL_CTX* const where = identities_.empty() ? context : nullptr;
+    const OpenSslPtr<SSL_CTX> trial = MakeContext(TLS_server_method(), options.version_min);
+    for (SSL_CTX* const each : {trial.get(), where}) {
+      if (each == nullptr) continue;
+      ::ERR_clear_error();
+      if (!Install(identity, [&](X509* own, EVP_PKEY* key, STACK_OF(X509) * signers) {
+            return ::SSL_CTX_use_cert_and_key(each, own, key, signers, 1);
+          })) {
+        return bad(TakeOpenSslError().text);
+      }
+    }
+    identities_.push_back(std::move(identity));
+    AddNames(identities_.size() - 1);
+  }
+  ::SSL_CTX_set_tlsext_servername_callback(context, ChooseCertificate);
+  ::SSL_CTX_set_tlsext_servername_arg(context, this);
+  ::SSL_CTX_set_alpn_select_cb(context, ChooseProtocol, this);
+
+  // Sessions are kept by the clients alone.
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  constexpr std::string_view kSessions = "bobbin";
+  ::SSL_CTX_set_session_id_context(
+      context, reinterpret_cast<const unsigned char*>(kSessions.data()), kSessions.size());
+  if (options.tickets == SessionTickets::kNone) {
+    ::SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+    ::SSL_CTX_set_num_tickets(context, 0);
+  }
+
+  if (options.client_certificates == ClientCertificates::kNotAsked) return absl::OkStatus();
+  BOBBIN_ASSIGN_OR_RETURN(const auto roots,
+                          ReadCertificates("client roots", options.client_roots_pem));
+  AddRoots(context, roots);
+  for (const auto& root : roots) ::SSL_CTX_add_client_CA(context, root.get());
+  const bool is_required = options.client_certificates == ClientCertificates::kRequired;
+  ::SSL_CTX_set_verify(
+      context, SSL_VERIFY_PEER | (is_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nullptr);
+  return absl::OkStatus();
+}
+
+void OpenSslServer::AddNames(size_t identity) {
+  auto* const names = static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(
+      identities_[identity].certificate.get(), NID_subject_alt_name, nullptr, nullptr));
+  if (names == nullptr) return;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names, i);
+    if (name->type != GEN_DNS) continue;
+    const auto* const text =
+        reinterpret_cast<const char*>(::ASN1_STRING_get0_data(name->d.dNSName));
+    const auto bytes = static_cast<size_t>(::ASN1_STRING_length(name->d.dNSName));
+    names_.try_emplace(LowerCase({text, bytes}), identity);
+  }
+  ::GENERAL_NAMES_free(names);
+}
+
+const Identity& OpenSslServer::Find(std::string_view name) const {
+  const std::string lower = LowerCase(name);
+  auto found = names_.find(lower);
+  const size_t dot = lower.find('.');
+  if (found == names_.end() && dot != lower.npos) found = names_.find("*" + lower.substr(dot));
+  return identities_[found == names_.end() ? 0 : found->second];
+}
+
+int OpenSslServer::ChooseCertificate(SSL* ssl, int* /*alert*/, void* server) {
+  const char* const name = ::SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  const auto& self = *static_cast<const OpenSslServer*>(server);
+  const Identity& identity = self.Find(name);
+  if (&identity == &self.identities_.front()) return SSL_TLSEXT_ERR_OK;
+  ::SSL_certs_clear(ssl);
+  const bool is_used = Install(identity, [ssl](X509* own, EVP_PKEY* key, STACK_OF(X509) * signers) {
+    return ::SSL_use_cert_and_key(ssl, own, key, signers, 1);
+  });
+  return is_used ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+int OpenSslServer::ChooseProtocol(SSL* ssl, const unsigned char** chosen,
+                                  unsigned char* chosen_bytes, const unsigned char* offered,
+                                  unsigned offered_bytes, void* /*server*/) {
+  const std::string_view choice = TlsChannel::Of(ssl).alpn_choice();
+  if (choice.empty()) return SSL_TLSEXT_ERR_NOACK;
+  unsigned char* found = nullptr;
+  const int result = ::SSL_select_next_proto(
+      &found, chosen_bytes, reinterpret_cast<const unsigned char*>(choice.data()),
+      static_cast<unsigned>(choice.size()), offered, offered_bytes);
+  if (result != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
+  *chosen = found;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+absl::StatusOr<std::unique_ptr<TlsChannel>> OpenSslServer::Open(Socket& socket,
+                                                                std::string_view alpn) const {
+  OpenSslPtr<SSL> ssl(::SSL_new(context_.get()));
+  BOBBIN_CHECK(ssl != nullptr, "OpenSSL has no memory");
+  ::SSL_set_accept_state(ssl.get());
+  auto channel = std::make_unique<TlsChannel>(socket, std::move(ssl), alpn);
+  if (const absl::Status done = channel->Handshake(); !done.ok()) {
+    counters_.CountFailed();
+    return MakeStatus(done.code(), fmt::format("tls handshake: {}", MessageOf(done)));
+  }
+  counters_.CountDone(*channel);
+  return channel;
+}
+
+absl::StatusOr<std::unique_ptr<http::internal::Transport>> OpenSslServer::Accept(
+    TcpStream& stream) const {
+  BOBBIN_ASSIGN_OR_RETURN(auto channel, Open(StreamAccess::SocketOf(stream), kHttpAlpn));
+  return std::make_unique<TlsTransport>(stream, std::move(channel), TlsTransport::CutOff::kIsAnEnd);
+}
+
+}  // namespace bobbin::io::internal

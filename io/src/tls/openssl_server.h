@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpenSslServer: what is behind a TlsServerContext.
+//
+//   Called from   any thread, any number at a time.
+//   Suspends      Accept and Open: they shake hands.
+
+#ifndef BOBBIN_IO_SRC_TLS_OPENSSL_SERVER_H_
+#define BOBBIN_IO_SRC_TLS_OPENSSL_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "openssl/ssl.h"
+
+#include <bobbin/io/tls_server_context.h>
+
+#include "io/src/socket.h"
+#include "io/src/tls/handshake_counters.h"
+#include "io/src/tls/openssl.h"
+#include "io/src/tls/tls_channel.h"
+#include "io/src/tls_seam.h"
+
+namespace bobbin::io::internal {
+
+class OpenSslServer final : public TlsServer {
+ public:
+  // The way to make one.
+  static absl::StatusOr<std::shared_ptr<const OpenSslServer>> Make(const TlsServerOptions& options);
+
+  absl::StatusOr<std::unique_ptr<http::internal::Transport>> Accept(
+      TcpStream& stream) const override;
+  TlsStatistics Statistics() const override { return counters_.Statistics(); }
+
+  // Shakes hands over a connected socket, which must outlive the channel.
+  absl::StatusOr<std::unique_ptr<TlsChannel>> Open(Socket& socket) const {
+    return Open(socket, alpn_);
+  }
+
+ private:
+  absl::Status Prepare(const TlsServerOptions& options);
+  absl::StatusOr<std::unique_ptr<TlsChannel>> Open(Socket& socket, std::string_view alpn) const;
+  // Makes `identity` the certificate for the names that are in it, and nobody has yet.
+  void AddNames(size_t identity);
+  // The certificate for a name.
+  const Identity& Find(std::string_view name) const;
+
+  // OpenSSL asks for them inside of a handshake.
+  static int ChooseCertificate(SSL* ssl, int* alert, void* server);
+  static int ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_bytes,
+                            const unsigned char* offered, unsigned offered_bytes, void* server);
+
+  OpenSslPtr<SSL_CTX> context_;
+  std::vector<Identity> identities_;
+  // Names in lower case, "*.example.org" as it stands.
+  absl::flat_hash_map<std::string, size_t> names_;
+  std::string alpn_;
+  mutable HandshakeCounters counters_;
+};
+
+}  // namespace bobbin::io::internal
+
+#endif  // BOBBIN_IO_SRC_TLS_OPENSSL_SERVER_H_
