@@ -441,7 +441,8 @@ BOBBIN_IO_TEST(HttpClientTest, WhatCannotBeSentIsRefused) {
         "http://127.0.0.1/\r\nA: b"}) {
     EXPECT_THAT(client.Get(url), StatusIs(kInvalidArgument)) << url;
   }
-  EXPECT_THAT(client.Get("https://127.0.0.1/"), StatusIs(kUnimplemented));
+  EXPECT_THAT(client.Get("ftp://127.0.0.1/"), StatusIs(kUnimplemented));
+  EXPECT_THAT(client.Get("https://127.0.0.1/"), StatusIs(kFailedPrecondition));
   const auto send = [&](std::string method, io::http::Field field) {
     return client.Send({.method = method, .url = "http://127.0.0.1/", .fields = {field}});
   };

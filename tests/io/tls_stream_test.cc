@@ -160,7 +160,7 @@ BOBBIN_IO_TEST(TlsStreamTest, MuchGoesBothWaysAtOnce) {
   TaskGroup group({.placement = Placement::kSpread});
   for (io::TlsStream* const end : {&pair.left, &pair.right}) {
     const size_t buffer_bytes = end == &pair.left ? 50'000 : 700;
-    group.Spawn([end, bytes] { return SendPattern(*end, bytes, 150'000); });
+    group.Spawn([=] { return SendPattern(*end, bytes, 150'000); });
     group.Spawn([=] { return ExpectPattern(*end, bytes, buffer_bytes); });
   }
   EXPECT_OK(group.Wait());

@@ -145,7 +145,7 @@ absl::Status ClientExchange::ReceiveHead() {
       return failed(absl::StatusCode::kResourceExhausted, "its header is too large");
     }
     if (is_complete) break;
-    BOBBIN_ASSIGN_OR_RETURN(const size_t received, connection.transport.Read(input.Room()));
+    BOBBIN_ASSIGN_OR_RETURN(const size_t received, connection.transport->Read(input.Room()));
     if (received == 0) {
       return failed(absl::StatusCode::kUnavailable, "the server has closed the connection");
     }

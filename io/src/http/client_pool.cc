@@ -9,6 +9,8 @@
 
 #include <bobbin/core/status.h>
 
+#include "io/src/tls_seam.h"
+
 namespace bobbin::io::http::internal {
 
 ClientPool::Lease::~Lease() {
@@ -28,7 +30,7 @@ void ClientPool::Lease::Keep() {
 }
 
 std::shared_ptr<ClientPool::Origin> ClientPool::OriginOf(const Url& url) {
-  const std::string name = fmt::format("{} {}", url.host, url.port);
+  const std::string name = fmt::format("{} {} {}", url.scheme(), url.host, url.port);
   MutexLock hold(mutex_);
   std::shared_ptr<Origin>& origin = origins_[name];
   if (origin == nullptr) origin = std::make_shared<Origin>(options_.connections_per_origin_max);
@@ -67,7 +69,7 @@ absl::StatusOr<ClientPool::Lease> ClientPool::Acquire(const Url& url) {
     origin->kept.pop_back();
     --counts_.kept;
     // Its server may have closed it meanwhile.
-    if (last->expiry.HasPassed(now) || !last->stream.IsQuiet()) {
+    if (last->expiry.HasPassed(now) || !last->transport->IsQuiet()) {
       --counts_.connections;
       useless.push_back(std::move(last));
     } else {
@@ -79,8 +81,19 @@ absl::StatusOr<ClientPool::Lease> ClientPool::Acquire(const Url& url) {
 }
 
 absl::Status ClientPool::Connect(const Url& url, Lease& lease) {
-  BOBBIN_ASSIGN_OR_RETURN(TcpStream stream, TcpStream::Connect(url.host, url.port));
-  auto connection = std::make_unique<ClientConnection>(std::move(stream));
+  if (url.is_secure && !options_.tls) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      fmt::format("url {}: the client has no TLS context", url.ToString()));
+  }
+  auto stream = std::make_unique<TcpStream>();
+  BOBBIN_ASSIGN_OR_RETURN(*stream, TcpStream::Connect(url.host, url.port));
+  std::unique_ptr<Transport> transport;
+  if (url.is_secure) {
+    BOBBIN_ASSIGN_OR_RETURN(transport, options_.tls.client_->Connect(*stream, url.host));
+  } else {
+    transport = std::make_unique<TcpTransport>(*stream);
+  }
+  auto connection = std::make_unique<ClientConnection>(std::move(stream), std::move(transport));
   MutexLock hold(mutex_);
   // In the place of the one before, if there was one.
   if (lease.connection == nullptr) ++counts_.connections;

@@ -43,14 +43,16 @@
 namespace bobbin::io::http::internal {
 
 struct ClientConnection {
-  explicit ClientConnection(TcpStream connected)
+  // REQUIRES: `over` is over `connected`, and stays so where that is.
+  ClientConnection(std::unique_ptr<TcpStream> connected, std::unique_ptr<Transport> over)
       : stream(std::move(connected)),
-        transport(stream),
-        output(transport, std::chrono::nanoseconds::max()),
-        body(input, transport) {}
+        transport(std::move(over)),
+        output(*transport, std::chrono::nanoseconds::max()),
+        body(input, *transport) {}
+  ~ClientConnection() { transport->Close(); }
 
-  TcpStream stream;
-  TcpTransport transport;
+  const std::unique_ptr<TcpStream> stream;
+  const std::unique_ptr<Transport> transport;
   InputBuffer input;
   Output output;
   BodyReader body;

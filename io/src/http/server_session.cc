@@ -405,9 +405,9 @@ absl::Status ServerSession::AnswerRefusal() {
 void ServerSession::Linger() {
   // Closing with something unread would have the kernel reset the connection, and the peer lose
   // the answer.
+  const DeadlineScope scope(kLingerDuration);
   if (!transport_.ShutdownWrite().ok()) return;
   input_.Unpin();
-  const DeadlineScope scope(kLingerDuration);
   for (uint64_t left = kDiscardBytesMax; left > 0;) {
     input_.Use(input_.unused().size());
     const absl::StatusOr<size_t> received = transport_.Read(input_.Room());

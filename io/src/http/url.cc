@@ -15,7 +15,7 @@ namespace bobbin::io::http::internal {
 
 namespace {
 
-constexpr std::string_view kScheme = "http://";
+constexpr uint16_t kHttpsPort = 443;
 
 absl::Status Bad(std::string_view text, std::string_view why) {
   return MakeStatus(absl::StatusCode::kInvalidArgument, fmt::format("url {}: {}", text, why));
@@ -32,16 +32,18 @@ absl::StatusOr<Url> Url::Parse(std::string_view text) {
   if (!IsPrintable(text)) return Bad("", "a blank, or a character that must be encoded");
   const size_t scheme_end = text.find("://");
   if (scheme_end == text.npos) return Bad(text, "no scheme");
-  if (!IsSame(text.substr(0, scheme_end + 3), kScheme)) {
+  Url url;
+  url.is_secure = IsSame(text.substr(0, scheme_end), "https");
+  if (url.is_secure) url.port = kHttpsPort;
+  if (!url.is_secure && !IsSame(text.substr(0, scheme_end), "http")) {
     return MakeStatus(absl::StatusCode::kUnimplemented,
-                      fmt::format("url {}: the scheme is not http", text));
+                      fmt::format("url {}: the scheme is neither http nor https", text));
   }
-  std::string_view rest = text.substr(kScheme.size());
+  std::string_view rest = text.substr(scheme_end + 3);
   rest = rest.substr(0, rest.find('#'));
   const size_t path = std::min(rest.find_first_of("/?"), rest.size());
   const std::string_view authority = rest.substr(0, path);
 
-  Url url;
   url.authority = authority;
   url.target = rest.substr(path);
   if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');
@@ -69,12 +71,14 @@ absl::StatusOr<Url> Url::Parse(std::string_view text) {
   return url;
 }
 
+std::string Url::ToString() const { return fmt::format("{}://{}{}", scheme(), authority, target); }
+
 absl::StatusOr<Url> Url::Resolve(std::string_view location) const {
   const std::string_view path = std::string_view(target).substr(0, target.find('?'));
-  const std::string origin = std::string(kScheme) + authority;
+  const std::string origin = fmt::format("{}://{}", scheme(), authority);
   const size_t colon = location.find("://");
   if (colon != location.npos && colon < location.find_first_of("/?#")) return Parse(location);
-  if (location.starts_with("//")) return Parse(fmt::format("http:{}", location));
+  if (location.starts_with("//")) return Parse(fmt::format("{}:{}", scheme(), location));
   if (location.starts_with('/')) return Parse(fmt::format("{}{}", origin, location));
   if (location.starts_with('?')) return Parse(fmt::format("{}{}{}", origin, path, location));
   return Parse(fmt::format("{}{}{}", origin, path.substr(0, path.rfind('/') + 1), location));

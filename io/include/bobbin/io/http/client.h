@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Client: sends HTTP requests and keeps the connections for the next ones.
+// Client: sends HTTP requests, over TLS where the scheme is https, and keeps the connections for
+// the next ones.
 //
 // Send returns when the header of the response is there; the body is read from the response, which
 // holds the connection meanwhile. A response that is read to its end gives it back to the client;
@@ -23,8 +24,10 @@
 //   Errors        INVALID_ARGUMENT: the request cannot be sent. UNAVAILABLE: there is no
 //                 connection, or it broke. NOT_FOUND: there is no such host (see tcp.h).
 //                 RESOURCE_EXHAUSTED: header or body are larger than allowed. INTERNAL: what came
-//                 is not HTTP. UNIMPLEMENTED: the scheme is not http. FAILED_PRECONDITION: more
-//                 redirects than `redirects_max`. A status such as 404 is no error.
+//                 is not HTTP. UNIMPLEMENTED: the scheme is neither http nor https.
+//                 UNAUTHENTICATED: the server is not who it should be. FAILED_PRECONDITION: more
+//                 redirects than `redirects_max`, or https without a TLS context. A status such as
+//                 404 is no error.
 //   Order         Who waits for a connection is served first come, first served.
 //   Lifetime      Responses may outlive the client. Views into one live as long as it does.
 //   Cost          One write and, as a rule, one read; a short lock at either end.
@@ -53,6 +56,7 @@
 
 #include <bobbin/io/http/body_writer.h>
 #include <bobbin/io/http/fields.h>
+#include <bobbin/io/tls_client_context.h>
 
 namespace bobbin::io::http {
 
@@ -62,7 +66,7 @@ class ClientPool;
 }  // namespace internal
 
 struct ClientOptions {
-  // To one host and port, in use or kept.
+  // To one scheme, host and port, in use or kept.
   int64_t connections_per_origin_max = 64;
   // How long a connection without a request is kept. Looked at when its origin is used.
   std::chrono::nanoseconds idle_duration = std::chrono::seconds(30);
@@ -71,12 +75,14 @@ struct ClientOptions {
   uint64_t body_bytes_max = uint64_t{64} << 20;
   // With `expects_continue`: how long the body is held back for a server that does not say.
   std::chrono::nanoseconds continue_duration = std::chrono::seconds(1);
+  // For https: whom it believes. Holds nothing: there is no https.
+  TlsClientContext tls = {};
 };
 
 struct ClientRequest {
   std::string method = "GET";
-  // "http://host:port/path?query"; the port may be left out, and the path. The host is a name or
-  // numeric.
+  // "http://host:port/path?query", or "https://..."; the port may be left out, and the path. The
+  // host is a name or numeric.
   std::string url;
   // Host, Content-Length and Transfer-Encoding are the client's.
   Fields fields = {};

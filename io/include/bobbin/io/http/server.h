@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: answers HTTP/1.1 and HTTP/1.0 requests.
+// Server: answers HTTP/1.1 and HTTP/1.0 requests, over TLS if it is given a context for that.
 //
 // Each connection has a virtual thread, on which its requests are handled one after the other, in
 // plain blocking code. Requests that a client sends ahead are answered in their order; their
@@ -18,7 +18,7 @@
 //                 server goes.
 //   Errors        A handler's status becomes an answer: see router.h. An exception, and what
 //                 becomes a 500, is written to standard error. Requests that are refused are
-//                 counted.
+//                 counted, and so are handshakes that fail.
 //   Lifetime      What the handler refers to must outlive the server.
 //   Cost          A request: one read and one write; parsing allocates nothing once a connection
 //                 has seen a request of that size. A connection at rest keeps a buffer of 4 KiB.
@@ -37,13 +37,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/io/http/router.h>
 #include <bobbin/io/server.h>
+#include <bobbin/io/tls_server_context.h>
 
 namespace bobbin::io::http {
 
@@ -67,6 +70,11 @@ struct ServerOptions {
   std::chrono::nanoseconds write_duration = std::chrono::seconds(30);
   // Without a request: beyond it the connection is closed.
   std::chrono::nanoseconds idle_duration = std::chrono::seconds(75);
+
+  // Holds nothing: the server speaks plain HTTP.
+  TlsServerContext tls = {};
+  // Of a TLS handshake: beyond it the connection is closed.
+  std::chrono::nanoseconds handshake_duration = std::chrono::seconds(10);
 };
 
 struct ServerStatistics {
@@ -78,6 +86,8 @@ struct ServerStatistics {
 };
 
 namespace internal {
+
+class Transport;
 
 // What a server's sessions count, each at one of several places so that carriers do not meet.
 class ServerCounters {
@@ -110,6 +120,10 @@ class Server {
   ServerStatistics Statistics() const;
 
  private:
+  absl::Status Serve(ServerConnection& connection);
+  // Shakes hands.
+  absl::StatusOr<std::unique_ptr<internal::Transport>> AcceptTls(TcpStream& stream);
+
   const ServerOptions options_;
   const Handler handler_;
   internal::ServerCounters counters_;
