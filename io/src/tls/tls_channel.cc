@@ -12,6 +12,7 @@
 #include "openssl/err.h"
 #include <fmt/format.h>
 
+#include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/no_suspend.h>
@@ -143,7 +144,10 @@ absl::Status TlsChannel::Handshake() {
         SendAlert();
         return HandshakeFailure();
       }
-      BOBBIN_RETURN_IF_ERROR(SendAll());
+      const absl::Status sent = SendAll();
+      // A client may have said all, and gone, before a server sends its tickets: it can be read.
+      const bool is_only_tickets = step == Step::kDone && ::SSL_is_server(ssl_.get()) == 1;
+      if (!sent.ok() && !(is_only_tickets && absl::IsUnavailable(sent))) return sent;
       if (step == Step::kDone) {
         is_established_ = true;
         break;
@@ -295,6 +299,8 @@ Progress TlsChannel::WriteCounted(std::span<const std::span<const std::byte>> pa
 }
 
 absl::StatusOr<size_t> TlsChannel::Seal(Plaintext& plaintext) {
+  // What was not sealed need not be sent: who is to stop does not begin.
+  BOBBIN_RETURN_IF_ERROR(CheckStop());
   if (socket_.is_closing()) return ClosedStatus("tls write");
   if (!failure_.text.empty()) return Failure("write");
   if (is_finished_) {
