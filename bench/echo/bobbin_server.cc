@@ -38,8 +38,9 @@ constexpr size_t kStackBufferBytes = 2048;
 
 class EchoServer {
  public:
-  EchoServer(const ServerOptions& options, io::TcpListener listener)
-      : buffer_bytes_(std::min(options.buffer_bytes, kStackBufferBytes)),
+  EchoServer(const ServerOptions& options, EchoBuffers buffers, io::TcpListener listener)
+      : buffers_(buffers),
+        buffer_bytes_(std::min(options.buffer_bytes, kStackBufferBytes)),
         listener_(std::move(listener)) {}
 
   // Takes connections and starts a virtual thread for each, until it is told to stop.
@@ -50,9 +51,11 @@ class EchoServer {
 
  private:
   absl::Status Echo(io::TcpStream peer);
+  absl::Status EchoPooled(io::TcpStream peer);
   // That of the calling virtual thread's carrier, which it does not leave.
   ServerMeter& MeterHere();
 
+  const EchoBuffers buffers_;
   const size_t buffer_bytes_;
   io::TcpListener listener_;
   ServerMeter before_;  // Knows what the process used before it served anybody.
@@ -65,7 +68,8 @@ absl::Status EchoServer::Serve() {
     BOBBIN_ASSIGN_OR_RETURN(io::TcpStream peer, listener_.Accept());
     Spawn({.placement = Placement::kSpread}, [this, peer = std::move(peer)]() mutable {
       // A connection that breaks ends itself and nothing else.
-      Echo(std::move(peer)).IgnoreError();
+      const bool is_pooled = buffers_ == EchoBuffers::kPooled;
+      (is_pooled ? EchoPooled(std::move(peer)) : Echo(std::move(peer))).IgnoreError();
     }).Detach();
   }
 }
@@ -86,6 +90,20 @@ absl::Status EchoServer::Echo(io::TcpStream peer) {
   return status;
 }
 
+absl::Status EchoServer::EchoPooled(io::TcpStream peer) {
+  ServerMeter& meter = MeterHere();
+  meter.OnOpen();
+  absl::Status status;
+  while (status.ok()) {
+    const absl::StatusOr<io::PooledBytes> received = peer.ReadPooled();
+    if (!received.ok() || received->empty()) break;
+    meter.OnReceive(received->size());
+    status = peer.WriteAll(received->bytes());
+  }
+  meter.OnClose();
+  return status;
+}
+
 ServerMeter& EchoServer::MeterHere() {
   const void* const carrier = internal::Current().dispatcher();
   MutexLock hold(mutex_);
@@ -97,17 +115,21 @@ ServerReport EchoServer::Report() {
   // CPU time and memory are the process's: any meter knows them, the busiest one best.
   ServerReport sum = before_.Report("bobbin");
   double cpu_us = 0;
+  double accept_us = 0;
   uint64_t resident_bytes = 0;
   for (auto& [carrier, meter] : meters_) {
     const ServerReport report = meter.Report("bobbin");
     sum.requests += report.requests;
     sum.bytes += report.bytes;
     sum.connections_max += report.connections_max;
+    sum.accepts += report.accepts;
+    accept_us = std::max(accept_us, report.cpu_us_per_accept * static_cast<double>(report.accepts));
     cpu_us = std::max(cpu_us, report.cpu_us_per_request * static_cast<double>(report.requests));
     resident_bytes =
         std::max(resident_bytes, report.resident_bytes_per_connection * report.connections_max);
   }
   if (sum.requests > 0) sum.cpu_us_per_request = cpu_us / static_cast<double>(sum.requests);
+  if (sum.accepts > 0) sum.cpu_us_per_accept = accept_us / static_cast<double>(sum.accepts);
   if (sum.connections_max > 0) {
     sum.resident_bytes_per_connection = resident_bytes / sum.connections_max;
   }
@@ -116,7 +138,7 @@ ServerReport EchoServer::Report() {
 
 }  // namespace
 
-int RunBobbinServer(const ServerOptions& options, PollerFactory poller) {
+int RunBobbinServer(const ServerOptions& options, EchoBuffers buffers, PollerFactory poller) {
   const auto failed = [](std::string_view error) {
     std::fprintf(stderr, "bobbin: %.*s\n", static_cast<int>(error.size()), error.data());
     return 1;
@@ -135,9 +157,11 @@ int RunBobbinServer(const ServerOptions& options, PollerFactory poller) {
   const std::string listening = listener->local_address().ToString();
 
   absl::StatusOr<std::unique_ptr<Runtime>> runtime =
-      Runtime::Create({.carriers = options.carriers, .poller = std::move(poller)});
+      Runtime::Create({.carriers = options.carriers,
+                       .poller = std::move(poller),
+                       .stack_bytes = options.stack_bytes});
   if (!runtime.ok()) return failed(MessageOf(runtime.status()));
-  EchoServer server(options, *std::move(listener));
+  EchoServer server(options, buffers, *std::move(listener));
   VirtualThread acceptor = (*runtime)->Spawn({.name = "acceptor"}, [&] { return server.Serve(); });
   std::printf("listening %s\n", listening.c_str());
   std::fflush(stdout);

@@ -45,10 +45,11 @@ void PrintServerReport(const ServerReport& report) {
   std::printf("{\"backend\":\"%.*s\",\"requests\":%" PRIu64
               ",\"cpu_us_per_request\":%.3f,"
               "\"connections_max\":%" PRIu64 ",\"resident_bytes_per_connection\":%" PRIu64
-              ",\"bytes\":%" PRIu64 "}\n",
+              ",\"bytes\":%" PRIu64 ",\"accepts\":%" PRIu64 ",\"cpu_us_per_accept\":%.3f}\n",
               static_cast<int>(report.backend.size()), report.backend.data(), report.requests,
               report.cpu_us_per_request, report.connections_max,
-              report.resident_bytes_per_connection, report.bytes);
+              report.resident_bytes_per_connection, report.bytes, report.accepts,
+              report.cpu_us_per_accept);
   std::fflush(stdout);
 }
 
@@ -62,6 +63,11 @@ ServerReport ServerMeter::Report(std::string_view backend) {
   const uint64_t peak = std::max(StatusBytes("VmHWM:"), resident_bytes_before_);
   ServerReport report{.backend = backend, .requests = requests_, .bytes = bytes_};
   report.connections_max = connections_max_;
+  report.accepts = accepts_;
+  if (accepts_ > 0) {
+    report.cpu_us_per_accept =
+        (CpuSeconds() - cpu_seconds_at_first_accept_) * 1e6 / static_cast<double>(accepts_);
+  }
   if (requests_ > 0) {
     report.cpu_us_per_request =
         (cpu_seconds_at_end_ - cpu_seconds_at_start_) * 1e6 / static_cast<double>(requests_);
@@ -71,6 +77,8 @@ ServerReport ServerMeter::Report(std::string_view backend) {
   }
   return report;
 }
+
+void ServerMeter::StartAccepts() { cpu_seconds_at_first_accept_ = CpuSeconds(); }
 
 void ServerMeter::StartCpu() { cpu_seconds_at_start_ = CpuSeconds(); }
 

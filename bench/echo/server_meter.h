@@ -6,6 +6,8 @@
 //              receive may bring several: divide by `bytes` then, not by requests.
 //   CPU        user and system time of the process, from the first byte received to the last
 //              request before connections close; accepting and closing are not charged.
+//   accepts    connections that were opened, and CPU from the first of them to the report for each:
+//              of use where nothing is received.
 //   memory     the peak of resident memory, less what was resident before listening. Nothing but
 //              noise below a few hundred connections.
 //
@@ -28,6 +30,8 @@ struct ServerReport {
   uint64_t requests = 0;
   uint64_t bytes = 0;
   double cpu_us_per_request = 0;
+  uint64_t accepts = 0;
+  double cpu_us_per_accept = 0;
   uint64_t connections_max = 0;
   uint64_t resident_bytes_per_connection = 0;
 };
@@ -40,7 +44,12 @@ class ServerMeter {
   // Notes the resident memory. Make it before listening.
   ServerMeter();
 
-  void OnOpen() { connections_max_ = std::max(connections_max_, ++connections_); }
+  void OnOpen() {
+    if (accepts_ == 0) [[unlikely]]
+      StartAccepts();
+    ++accepts_;
+    connections_max_ = std::max(connections_max_, ++connections_);
+  }
 
   void OnReceive(size_t bytes) {
     if (requests_ == 0) [[unlikely]]
@@ -58,14 +67,17 @@ class ServerMeter {
   ServerReport Report(std::string_view backend);
 
  private:
+  void StartAccepts();
   void StartCpu();
   void SampleCpu();
 
   uint64_t requests_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t accepts_ = 0;
   uint64_t connections_ = 0;
   uint64_t connections_max_ = 0;
   uint64_t requests_at_cpu_end_ = 0;
+  double cpu_seconds_at_first_accept_ = 0;
   double cpu_seconds_at_start_ = 0;
   double cpu_seconds_at_end_ = 0;
   uint64_t resident_bytes_before_ = 0;

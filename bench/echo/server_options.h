@@ -24,6 +24,9 @@ struct ServerOptions {
   // The most one receive takes.
   size_t buffer_bytes = 4096;
 
+  // Of each virtual thread; the raw servers have none.
+  size_t stack_bytes = size_t{256} << 10;
+
   // 0 serves until SIGTERM or SIGINT.
   double seconds = 0;
 

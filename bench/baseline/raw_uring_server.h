@@ -5,8 +5,8 @@
 // one SEND, a submission entry each, as a blocking read and a blocking write are for a virtual
 // thread: so the distance to it is the runtime's own cost and not another way of using the ring.
 
-#ifndef BOBBIN_BENCH_ECHO_RAW_URING_SERVER_H_
-#define BOBBIN_BENCH_ECHO_RAW_URING_SERVER_H_
+#ifndef BOBBIN_BENCH_BASELINE_RAW_URING_SERVER_H_
+#define BOBBIN_BENCH_BASELINE_RAW_URING_SERVER_H_
 
 #include "bench/echo/server_options.h"
 
@@ -17,4 +17,4 @@ int RunRawUringServer(const ServerOptions& options);
 
 }  // namespace bobbin::bench
 
-#endif  // BOBBIN_BENCH_ECHO_RAW_URING_SERVER_H_
+#endif  // BOBBIN_BENCH_BASELINE_RAW_URING_SERVER_H_

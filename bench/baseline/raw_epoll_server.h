@@ -3,8 +3,8 @@
 // What the ring itself is worth: the same echo server as a bare epoll loop on one thread, a read
 // and a write for each event.
 
-#ifndef BOBBIN_BENCH_ECHO_RAW_EPOLL_SERVER_H_
-#define BOBBIN_BENCH_ECHO_RAW_EPOLL_SERVER_H_
+#ifndef BOBBIN_BENCH_BASELINE_RAW_EPOLL_SERVER_H_
+#define BOBBIN_BENCH_BASELINE_RAW_EPOLL_SERVER_H_
 
 #include "bench/echo/server_options.h"
 
@@ -15,4 +15,4 @@ int RunRawEpollServer(const ServerOptions& options);
 
 }  // namespace bobbin::bench
 
-#endif  // BOBBIN_BENCH_ECHO_RAW_EPOLL_SERVER_H_
+#endif  // BOBBIN_BENCH_BASELINE_RAW_EPOLL_SERVER_H_

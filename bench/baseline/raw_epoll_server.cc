@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/echo/raw_epoll_server.h"
+#include "bench/baseline/raw_epoll_server.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
