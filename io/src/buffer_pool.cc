@@ -23,8 +23,7 @@ namespace internal {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kMemoryBytes = BufferPool::kBuffers * BufferPool::kBufferBytes;
-constexpr int kMask = BufferPool::kBuffers - 1;
+constexpr int kMask = BufferPool::kQueued - 1;
 
 // Not to be inlined: what a compiler knows of the OS thread is wrong behind a wait.
 [[gnu::noinline]] uintptr_t ThisOsThread() noexcept {
@@ -39,7 +38,7 @@ BufferPool::BufferPool() : owner_(ThisOsThread()) {
   if (memory == MAP_FAILED) return;  // All will be allocated one by one.
   memory_ = static_cast<std::byte*>(memory);
   free_.reserve(kBuffers);
-  for (size_t i = kBuffers; i-- > 0;) free_.push_back(memory_ + i * kBufferBytes);
+  for (size_t i = kBuffers; i-- > 0;) free_.push_back(memory_ + i * kStride);
 }
 
 BufferPool::~BufferPool() {
@@ -51,15 +50,14 @@ bool BufferPool::Attach(Ring& ring) {
   if (memory_ == nullptr) return false;
   void* const entries = std::aligned_alloc(kPageBytes, kPageBytes);
   if (entries == nullptr) return false;
-  static_assert(kBuffers * sizeof(io_uring_buf) <= kPageBytes);
-  if (!ring.RegisterBuffers(entries, kBuffers, kGroup)) {
+  static_assert(kQueued * sizeof(io_uring_buf) <= kPageBytes);
+  if (!ring.RegisterBuffers(entries, kQueued, kGroup)) {
     std::free(entries);
     return false;
   }
   entries_ = static_cast<io_uring_buf_ring*>(entries);
   io_uring_buf_ring_init(entries_);
-  for (std::byte* const buffer : free_) Free(buffer);
-  free_.clear();
+  while (queued_ < kQueued) QueueFree();
   return true;
 }
 
@@ -71,11 +69,13 @@ void BufferPool::Close(Ring* ring) noexcept {
 
 std::byte* BufferPool::TakeChosen(uint32_t number) noexcept {
   users_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the owner counts itself.
-  return memory_ + number * kBufferBytes;
+  --queued_;
+  if (!free_.empty()) QueueFree();
+  return memory_ + number * kStride;
 }
 
 std::byte* BufferPool::Take() {
-  if (free_.empty() && !is_attached()) TakeReturned();
+  if (free_.empty()) TakeReturned();
   users_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the owner counts itself.
   if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kBufferBytes).release();
   std::byte* const buffer = free_.back();
@@ -97,13 +97,23 @@ bool BufferPool::TakeReturned() noexcept {
 }
 
 void BufferPool::Free(std::byte* buffer) noexcept {
-  if (entries_ == nullptr) {
+  if (entries_ != nullptr && queued_ < kQueued) {
+    Queue(buffer);
+  } else {
     free_.push_back(buffer);
-    return;
   }
-  const size_t number = static_cast<size_t>(buffer - memory_) / kBufferBytes;
+}
+
+void BufferPool::Queue(std::byte* buffer) noexcept {
+  const size_t number = static_cast<size_t>(buffer - memory_) / kStride;
   io_uring_buf_ring_add(entries_, buffer, kBufferBytes, static_cast<uint16_t>(number), kMask, 0);
   io_uring_buf_ring_advance(entries_, 1);
+  ++queued_;
+}
+
+void BufferPool::QueueFree() noexcept {
+  Queue(free_.back());
+  free_.pop_back();
 }
 
 void BufferPool::GiveBack(std::byte* buffer) noexcept {

@@ -2,17 +2,21 @@
 //
 // BufferPool: the buffers of one carrier, into which it receives for those who wait without one.
 //
-// With a ring the buffers that are free lie in a queue which the kernel takes from when bytes have
-// come (a provided buffer ring). With an epoll they lie in a list, and a call takes one when its
-// descriptor is ready. Where there is none a buffer is allocated, so that nobody waits for one.
+// With a ring some of the free buffers lie in a queue, from which the kernel takes one when bytes
+// have come (a provided buffer ring); the queue is filled up from the others as it is used. With an
+// epoll, and where the queue has run dry, a call takes one. Where there is none a buffer is
+// allocated, so that nobody waits for one.
 //
 // A buffer
 //
-//   free      the owner has it, or the kernel
+//   free      lies on top of others that are: the last one that was used, and is warm, is the next
+//   queued    the kernel may take it
 //   lent      somebody has its PooledBytes
 //   returned  lies on a stack, for the owner to take: it came from another OS thread
 //
-//   free -> lent        the owner, with a completion or a call
+//   free -> queued      the owner, when the queue has room
+//   queued -> lent      the kernel chooses it, the owner learns of it with a completion
+//   free -> lent        the owner, with a call
 //   lent -> free        the owner, if it is given back on its OS thread
 //   lent -> returned    any other OS thread
 //   returned -> free    the owner, before it next needs buffers
@@ -24,7 +28,7 @@
 //
 //   Called from   its owner's OS thread; GiveBack by any thread.
 //   Suspends      never.
-//   Cost          512 KiB of address space a carrier, of which what was used takes memory.
+//   Cost          4 MiB of address space a carrier, of which what was used takes memory.
 
 #ifndef BOBBIN_IO_SRC_BUFFER_POOL_H_
 #define BOBBIN_IO_SRC_BUFFER_POOL_H_
@@ -37,6 +41,7 @@
 #include <liburing.h>
 
 #include <bobbin/core/internal/atomic.h>
+#include <bobbin/core/internal/thread.h>
 #include <bobbin/io/pooled_bytes.h>
 
 #include "io/src/ring.h"
@@ -45,8 +50,11 @@ namespace bobbin::io::internal {
 
 class BufferPool {
  public:
-  // A power of two: the kernel wants that. Not tuned: all that a turn brings, and some to spare.
-  static constexpr uint32_t kBuffers = 128;
+  // How many the kernel may choose from: a power of two. It takes them in turn, so all of them are
+  // in use; no more than an enter brings, and some to spare. Not tuned.
+  static constexpr uint32_t kQueued = 128;
+  // With a thousand connections that are all answered at once, half of them hold a buffer.
+  static constexpr uint32_t kBuffers = 1024;
   static constexpr size_t kBufferBytes = PooledBytes::kBytesMax;
 
   BufferPool();
@@ -61,7 +69,8 @@ class BufferPool {
   // The owner's last call.
   void Close(Ring* ring) noexcept;
 
-  bool is_attached() const { return entries_ != nullptr; }
+  // Whether the kernel would find a buffer.
+  bool has_queued() const { return queued_ != 0; }
   // The number by which entries name it.
   static constexpr uint16_t kGroup = 0;
 
@@ -80,16 +89,23 @@ class BufferPool {
     Returned* next = nullptr;
   };
 
+  // Buffers that all begin at the same place of a page would meet in a few sets of the cache.
+  static constexpr size_t kStride = kBufferBytes + bobbin::internal::kCacheLineBytes;
+  static constexpr size_t kMemoryBytes = kBuffers * kStride;
+
   bool Owns(const std::byte* buffer) const {
-    return memory_ != nullptr && buffer >= memory_ && buffer < memory_ + kBuffers * kBufferBytes;
+    return memory_ != nullptr && buffer >= memory_ && buffer < memory_ + kMemoryBytes;
   }
   void Free(std::byte* buffer) noexcept;
+  void Queue(std::byte* buffer) noexcept;
+  void QueueFree() noexcept;
   void Drop() noexcept;
 
   std::byte* memory_ = nullptr;
   const uintptr_t owner_;  // The OS thread.
   bool is_open_ = true;    // The owner's.
   std::vector<std::byte*> free_;
+  uint32_t queued_ = 0;
   io_uring_buf_ring* entries_ = nullptr;
   // Pushed to by any thread, emptied by the owner.
   bobbin::internal::Atomic<Returned*> returned_{nullptr};

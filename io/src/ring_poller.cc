@@ -85,6 +85,7 @@ void RingPoller::CheckOwner() const noexcept {
 // --- Operations
 
 bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
+  if (op.code_ == OpCode::kReceivePooled) return DoOrStartPooled(op);
   if ((IsSend(op.code_) || IsAlwaysCall(op.code_)) && TakeTurnForCall(op)) {
     const int32_t result = MakeCall(op);
     if (result != -EAGAIN) {
@@ -94,10 +95,26 @@ bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
     Start(op, Op::Step::kLook);
     return false;
   }
-  const bool begins_with_look =
-      op.code_ == OpCode::kAwaitWritable || IsAlwaysCall(op.code_) ||
-      (op.code_ == OpCode::kReceivePooled && !Pool().is_attached());
+  const bool begins_with_look = op.code_ == OpCode::kAwaitWritable || IsAlwaysCall(op.code_);
   Start(op, begins_with_look ? Op::Step::kLook : Op::Step::kCall);
+  return false;
+}
+
+bool RingPoller::DoOrStartPooled(ParkedOp& op) noexcept {
+  BufferPool& pool = Pool();
+  pool.TakeReturned();
+  if (__builtin_expect(pool.has_queued(), 1)) {
+    Start(op, Op::Step::kCall);
+    return false;
+  }
+  if (++calls_ <= kCallsPerPollMax) {
+    const int32_t received = CallPooled(op);
+    if (received != -EAGAIN) {
+      op.set_result(received);
+      return true;
+    }
+  }
+  Start(op, Op::Step::kLook);
   return false;
 }
 
@@ -146,7 +163,6 @@ bool RingPoller::Prepare(Op& op) noexcept {
       io_uring_prep_send(entry, op.fd(), op.data_, op.bytes_, MSG_DONTWAIT | MSG_NOSIGNAL);
       break;
     case OpCode::kReceivePooled:
-      Pool().TakeReturned();
       io_uring_prep_recv(entry, op.fd(), nullptr, op.bytes_, 0);
       entry->flags |= IOSQE_BUFFER_SELECT;
       entry->buf_group = BufferPool::kGroup;
@@ -299,9 +315,8 @@ void RingPoller::AfterPooled(Op& op, const io_uring_cqe& completion) noexcept {
   if (is_call && result != -ENOBUFS) return Finish(op, result);
   if (op.is_cancel_wanted_) return Finish(op, -ECANCELED);
   if (is_call) return Submit(op, pool.TakeReturned() ? Op::Step::kCall : Op::Step::kLook);
-  if (result < 0) return Finish(op, result);
-  const int32_t received = CallPooled(op);
-  return received == -EAGAIN ? Submit(op, Op::Step::kLook) : Finish(op, received);
+  // There are bytes: whoever wanted them asks for them anew.
+  Finish(op, result < 0 ? result : -EAGAIN);
 }
 
 void RingPoller::AfterStep(Op& op, int32_t result) noexcept {

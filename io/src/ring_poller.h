@@ -23,9 +23,10 @@
 // itself: not every kernel reads a pipe without a thread of its own, a write is to be an error, not
 // a signal, when nobody reads any more, and of batches rings know nothing.
 //
-// Pooled receives. The kernel chooses a buffer when bytes have come. Where it finds none, those
-// that came back from other carriers are given to it; if there are none of these, a poll says when
-// there are bytes (kLook), and the carrier receives them into a buffer that it allocates.
+// Pooled receives. The kernel chooses a buffer when bytes have come (kCall). Where it finds none,
+// those that came back from other carriers are given to it; if there are none of these, a poll says
+// when there are bytes (kLook), and the virtual thread receives them when its turn has come, into a
+// buffer that it then takes or allocates: what was received early would keep more of them.
 //
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.
@@ -74,6 +75,7 @@ class RingPoller final : public IoPoller {
 
  private:
   void EndOp(Op& op) noexcept override;
+  bool DoOrStartPooled(ParkedOp& op) noexcept;
   void AttachPool(BufferPool& pool) override { pool.Attach(ring_); }
 
   enum class DoorbellState : uint8_t { kUnused, kDown, kArmed };

@@ -27,8 +27,9 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// More than a carrier's pool has.
+// More than the kernel is offered at a time; more than a carrier's pool has.
 constexpr int kMany = 400;
+constexpr int kMoreThanAll = 1200;
 
 std::string Text(const io::PooledBytes& bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.size());
@@ -92,7 +93,7 @@ BOBBIN_IO_TEST(PooledBytesTest, ReadsGoOnWhenAllBuffersAreKept) {
   Pair pair = MakeLocalPair();
   std::vector<io::PooledBytes> kept;
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < kMany; ++i) {
+    for (int i = 0; i < kMoreThanAll; ++i) {
       ASSERT_OK(pair.left.WriteAll(Bytes(std::to_string(i))));
       auto read = pair.right.ReadPooled();
       ASSERT_OK(read);
@@ -112,6 +113,39 @@ BOBBIN_IO_TEST(PooledBytesTest, ReadsGoOnWhenAllBuffersAreKept) {
     for (size_t i = 0; i < kept.size(); ++i) ASSERT_EQ(Text(kept[i]), std::to_string(i));
     kept.clear();
   }
+}
+
+// All buffers are kept, and all connections have something at once: their reads take turns, none is
+// left out.
+BOBBIN_IO_TEST(PooledBytesTest, ManyAtOnceAreServedWhenAllBuffersAreKept) {
+  Pair keeper = MakeLocalPair();
+  std::vector<io::PooledBytes> kept;
+  for (int i = 0; i < kMoreThanAll; ++i) {
+    ASSERT_OK(keeper.left.WriteAll(Bytes("k")));
+    auto read = keeper.right.ReadPooled();
+    ASSERT_OK(read);
+    kept.push_back(*std::move(read));
+  }
+  std::vector<Pair> pairs;
+  for (int i = 0; i < kMany / 4; ++i) pairs.push_back(MakeLocalPair());
+  TaskGroup group;
+  for (Pair& pair : pairs) {
+    group.Spawn([&]() -> absl::Status {
+      while (true) {
+        BOBBIN_ASSIGN_OR_RETURN(const auto read, pair.left.ReadPooled());
+        if (read.empty()) return absl::OkStatus();
+        BOBBIN_RETURN_IF_ERROR(pair.left.WriteAll(read.bytes()));
+      }
+    });
+  }
+  for (int round = 0; round < Rounds(20); ++round) {
+    const std::string text = std::to_string(round);
+    for (Pair& pair : pairs) ASSERT_OK(pair.right.WriteAll(Bytes(text)));
+    for (Pair& pair : pairs) ASSERT_EQ(ReadText(pair.right, text.size()), text);
+  }
+  for (Pair& pair : pairs) ASSERT_OK(pair.right.ShutdownWrite());
+  EXPECT_OK(group.Wait());
+  for (const io::PooledBytes& bytes : kept) EXPECT_EQ(Text(bytes), "k");
 }
 
 // Given back by virtual threads on all carriers, and by an OS thread, while reads go on.
@@ -231,7 +265,7 @@ TEST(PooledBytesLifeTest, BytesOutliveStreamAndRuntime) {
       EXPECT_OK(runtime
                     .Spawn([&] {
                       Pair pair = MakeLocalPair();
-                      for (int i = 0; i < kMany; ++i) {
+                      for (int i = 0; i < kMoreThanAll; ++i) {
                         EXPECT_OK(pair.left.WriteAll(Bytes(std::to_string(i))));
                         kept.push_back(*pair.right.ReadPooled());
                       }
