@@ -5,7 +5,9 @@
 #include <dlfcn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,10 +55,29 @@ ssize_t Fail(int error) {
 
 size_t Shortened(size_t bytes) { return bytes < 2 ? bytes : 1 + NextRandom() % bytes; }
 
-// The same for one of several parts.
-void MaybeShorten(msghdr& message) {
-  if (message.msg_iovlen < 2 || !Fails(&Faults::has_short_transfers)) return;
-  message.msg_iovlen = Shortened(message.msg_iovlen);
+bool IsStream(int fd) {
+  int type = SOCK_DGRAM;
+  socklen_t bytes = sizeof(type);
+  ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes);
+  return type == SOCK_STREAM;
+}
+
+// The same for one of several parts, or for the only one, which `part` then holds. A datagram is
+// never cut.
+void MaybeShorten(int fd, msghdr& message, iovec& part) {
+  if (message.msg_iovlen == 0 || !IsStream(fd) || !Fails(&Faults::has_short_transfers)) return;
+  if (message.msg_iovlen > 1) {
+    message.msg_iovlen = Shortened(message.msg_iovlen);
+  } else {
+    part = message.msg_iov[0];
+    part.iov_len = Shortened(part.iov_len);
+    message.msg_iov = &part;
+  }
+}
+
+bool IsPipe(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 // Whether a short read of it may hide more.
@@ -98,7 +119,9 @@ unsigned SpoilEntries(unsigned count) {
       entry.len = static_cast<uint32_t>(Shortened(entry.len));
     }
     if (entry.opcode == IORING_OP_RECVMSG || entry.opcode == IORING_OP_SENDMSG) {
-      MaybeShorten(*reinterpret_cast<msghdr*>(entry.addr));
+      // Whoever made the message makes it anew for the next call.
+      auto& message = *reinterpret_cast<msghdr*>(entry.addr);
+      MaybeShorten(entry.fd, message, message.msg_iov[0]);
     }
     const bool is_cancel = entry.opcode == IORING_OP_ASYNC_CANCEL;
     if ((is_cancel || i > 0) && Fails(&Faults::has_late_submissions)) return i;
@@ -145,15 +168,49 @@ ssize_t send(int fd, const void* data, size_t bytes, int flags) {
 
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
   if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
-  if (bobbin::test::MayReadLess(fd)) bobbin::test::MaybeShorten(*message);
-  return syscall(SYS_recvmsg, fd, message, flags);
+  msghdr copy = *message;
+  iovec part;
+  if (bobbin::test::MayReadLess(fd)) bobbin::test::MaybeShorten(fd, copy, part);
+  const long received = syscall(SYS_recvmsg, fd, &copy, flags);
+  message->msg_namelen = copy.msg_namelen;
+  message->msg_controllen = copy.msg_controllen;
+  message->msg_flags = copy.msg_flags;
+  return received;
 }
 
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
   msghdr copy = *message;
-  bobbin::test::MaybeShorten(copy);
+  iovec part;
+  bobbin::test::MaybeShorten(fd, copy, part);
   return syscall(SYS_sendmsg, fd, &copy, flags);
+}
+
+int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* time) {
+  if (Fails(&Faults::has_interruptions)) return static_cast<int>(Fail(EINTR));
+  if (Fails(&Faults::has_short_transfers)) {
+    count = static_cast<unsigned>(bobbin::test::Shortened(count));
+  }
+  return static_cast<int>(syscall(SYS_recvmmsg, fd, messages, count, flags, time));
+}
+
+ssize_t read(int fd, void* data, size_t bytes) {
+  if (bobbin::test::is_faulty.load() && bobbin::test::IsPipe(fd)) {
+    if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
+    if (Fails(&Faults::has_short_transfers)) bytes = bobbin::test::Shortened(bytes);
+  }
+  return syscall(SYS_read, fd, data, bytes);
+}
+
+ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  iovec part = parts[0];
+  if (bobbin::test::is_faulty.load() && count == 1 && bobbin::test::IsPipe(fd)) {
+    if (Fails(&Faults::has_interruptions)) return Fail(EINTR);
+    if (Fails(&Faults::has_short_transfers)) part.iov_len = bobbin::test::Shortened(part.iov_len);
+    parts = &part;
+  }
+  // The upper half of the offset has an argument of its own.
+  return syscall(SYS_pwritev2, fd, parts, count, offset, offset >> 32, flags);
 }
 
 int accept4(int fd, sockaddr* address, socklen_t* bytes, int flags) {

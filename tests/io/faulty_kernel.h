@@ -19,7 +19,7 @@ namespace bobbin::test {
 struct Faults {
   // How often a call that can go wrong does.
   uint32_t one_in = 4;
-  // Reads and writes move less than they could.
+  // Reads and writes of streams and pipes move less than they could, a batch has fewer datagrams.
   bool has_short_transfers = false;
   // EINTR from everything.
   bool has_interruptions = false;
