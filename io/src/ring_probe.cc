@@ -87,7 +87,8 @@ class RingProbe {
       const FileDescriptor client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
       if (::connect(client.get(), any, bytes) != 0) return ErrnoStatus(errno, "io_uring: probe");
       const auto answer = Await(kAccept);
-      if (!answer.has_value() || answer->result < 0) return DoesNot("accept");
+      if (!answer.has_value()) return DoesNot("accept");
+      if (answer->result < 0) return ErrnoStatus(-answer->result, "io_uring: probe: accept");
       const FileDescriptor accepted(answer->result);
       if (!answer->goes_on) return DoesNot("go on accepting");
     }

@@ -4,7 +4,9 @@
 
 #include "io/src/poller_choice.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -113,6 +115,31 @@ TEST_F(PollerChoiceDeathTest, ARingThatMayNotBeEnteredIsRefused) {
   };
   EXPECT_EXIT(describe(), kExits,
               "probe PERMISSION_DENIED: io_uring: refused(.|\n)*poller epoll(.|\n)*served OK");
+}
+
+// The probe finds a ring, and the first carriers do; the next one finds no descriptor left.
+TEST_F(PollerChoiceDeathTest, ARingThatALaterCarrierDoesNotGetStopsTheStartAndNamesTheLimit) {
+  const auto describe = [](PollerFactory (*make)()) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    // More than the probe needs at a time, and fewer than there are carriers.
+    const rlimit tight{.rlim_cur = static_cast<rlim_t>(next) + 12, .rlim_max = limit.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &tight);
+    for (int round = 0; round < 3; ++round) {
+      const auto runtime = Runtime::Create({.carriers = 32, .poller = make()});
+      std::fprintf(stderr, "runtime %s\n", runtime.status().ToString().c_str());
+    }
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    const auto runtime = Runtime::Create({.carriers = 32, .poller = make()});
+    std::fprintf(stderr, "at last %s\n", runtime.status().ToString().c_str());
+    std::exit(0);
+  };
+  EXPECT_EXIT(describe(Automatic), kExits,
+              "(runtime RESOURCE_EXHAUSTED: io_uring: no descriptor left for a ring; raise "
+              "RLIMIT_NOFILE\n){3}at last OK");
+  EXPECT_EXIT(describe(Ring), kExits, "(runtime RESOURCE_EXHAUSTED.*RLIMIT_NOFILE\n){3}at last OK");
 }
 
 TEST_F(PollerChoiceDeathTest, WithLittleMemoryARingIsSmallAndWorks) {
