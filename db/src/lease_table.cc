@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +7,8 @@
 
 #include <bobbin/core/status.h>
 #include <bobbin/db/lease_table.h>
+
+#include "db/src/sql_words.h"
 
 namespace bobbin::db {
 
@@ -65,17 +66,6 @@ std::string Fill(std::string_view words, std::string_view of, std::string_view v
   return fmt::format(fmt::runtime(words), of, value);
 }
 
-bool IsTableName(std::string_view name) {
-  const auto is_part = [](std::string_view part) {
-    return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    });
-  };
-  const size_t point = name.find('.');
-  if (point == name.npos) return is_part(name);
-  return is_part(name.substr(0, point)) && is_part(name.substr(point + 1));
-}
-
 // Makes what is missing. Others may do the same at the same time: who is late finds it done.
 absl::Status MakeTable(Database& database, const std::string& table, const Words& words) {
   const std::string look = fmt::format("select token from {} limit 0", table);
@@ -108,7 +98,7 @@ absl::Status NotHeld(std::string_view verb, const cron::Lease& lease) {
 }  // namespace
 
 absl::StatusOr<LeaseTable> LeaseTable::Open(Database& database, LeaseTableOptions options) {
-  if (!IsTableName(options.table)) {
+  if (!internal::IsTableName(options.table)) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       fmt::format("open leases: \"{}\" is no name of a table", options.table));
   }

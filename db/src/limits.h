@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/time/time.h"
+
 namespace bobbin::db::internal {
 
 // A running statement looks so often, in steps of SQLite's machine, whether it is to stop: every 20
@@ -65,6 +67,20 @@ inline constexpr std::chrono::milliseconds kPgRetryPause(2);
 
 // More connections of one process than this are more than a server has, as a rule.
 inline constexpr size_t kPgConnectionsMax = 10'000;
+
+// Behind the first message of a key that a batch of an outbox has, it takes along those of the next
+// so many numbers: a bound for what a claim has to look at. Not tuned.
+inline constexpr int64_t kOutboxFollowersWithin = 1000;
+
+// Between two tries of a relay, or a runner of a queue, whose database is away.
+inline constexpr std::chrono::milliseconds kQueuePauseMin(50);
+inline constexpr std::chrono::milliseconds kQueuePauseMax(1'000);
+
+// Longer leases and pauses are this long: times are added up in nanoseconds.
+inline constexpr absl::Duration kQueueTimeMax = absl::Hours(24 * 366);
+
+// How often those count what is in their table, for metrics.
+inline constexpr std::chrono::seconds kQueueCountEvery(10);
 
 }  // namespace bobbin::db::internal
 
