@@ -6,7 +6,6 @@
 
 #include "openssl/evp.h"
 #include "openssl/pem.h"
-#include "openssl/rsa.h"
 #include "openssl/x509v3.h"
 
 #include <bobbin/core/check.h>
@@ -44,15 +43,11 @@ std::string PemOf(EVP_PKEY* key) {
 }
 
 Owned<EVP_PKEY> MakeKey(TestAuthority::Key kind) {
-  if (kind == TestAuthority::Key::kEcdsa) {
-    Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
-    Expect(key != nullptr);
-    return key;
-  }
-  // Once: it takes a tenth of a second.
-  static const Owned<EVP_PKEY> rsa(EVP_RSA_gen(2048));
-  Expect(rsa != nullptr && ::EVP_PKEY_up_ref(rsa.get()) == 1);
-  return Owned<EVP_PKEY>(rsa.get());
+  Owned<EVP_PKEY> key(kind == TestAuthority::Key::kEcdsa
+                          ? EVP_EC_gen("P-256")
+                          : ::EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+  Expect(key != nullptr);
+  return key;
 }
 
 void AddExtension(X509* certificate, X509* issuer, int what, const std::string& value) {

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "openssl/err.h"
 
 #include <bobbin/core/status.h>
 #include <bobbin/io/process.h>
@@ -162,6 +163,70 @@ BOBBIN_IO_TEST(TlsPeersTest, ARenegotiationIsRefused) {
   EXPECT_THAT(peer.Handshake(), testing::Not(IsOk()));
   pair.left.Close();
   EXPECT_OK(server.Join());
+}
+
+// --- Bytes that are damaged
+
+void Damage(std::string& bytes, Random& random) {
+  for (uint64_t i = 0; i <= random.Below(3); ++i) {
+    if (bytes.empty()) return;
+    const size_t at = random.Below(bytes.size());
+    switch (random.Below(4)) {
+      case 0:
+        bytes[at] = static_cast<char>(random.Below(256));
+        break;
+      case 1:
+        bytes.erase(at, random.Below(8) + 1);
+        break;
+      case 2:
+        bytes.insert(at, random.Below(8) + 1, static_cast<char>(random.Below(256)));
+        break;
+      default:
+        bytes.resize(at);
+    }
+  }
+}
+
+// What OpenSSL would send now, damaged.
+std::string DamagedFlight(SSL* ssl, Random& random) {
+  ::SSL_do_handshake(ssl);
+  ::ERR_clear_error();
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(::SSL_get_wbio(ssl), &data);
+  std::string flight(data, static_cast<size_t>(size));
+  static_cast<void>(BIO_reset(::SSL_get_wbio(ssl)));
+  Damage(flight, random);
+  return flight;
+}
+
+BOBBIN_IO_TEST(TlsPeersTest, DamagedHandshakesEndInOrder) {
+  const io::TlsServerContext server = ServerContext();
+  const io::TlsClientContext client = ClientContext();
+  for (int round = 0; round < Rounds(60); ++round) {
+    {
+      Pair pair = MakeLocalPair();
+      RawTlsPeer peer(pair.left, RawTlsPeer::Side::kClient);
+      ASSERT_OK(pair.left.WriteAll(Bytes(DamagedFlight(peer.ssl(), random()))));
+      ASSERT_OK(pair.left.ShutdownWrite());
+      EXPECT_THAT(io::TlsStream::Accept(server, std::move(pair.right)), StatusIs(kUnavailable));
+    }
+    Pair pair = MakeLocalPair();
+    VirtualThread other = Spawn([&] {
+      RawTlsPeer peer(pair.right, RawTlsPeer::Side::kServer);
+      std::array<std::byte, 4096> hello;
+      const auto received = pair.right.Read(hello);
+      ASSERT_OK(received);
+      ::BIO_write(::SSL_get_rbio(peer.ssl()), hello.data(), static_cast<int>(*received));
+      ASSERT_OK(pair.right.WriteAll(Bytes(DamagedFlight(peer.ssl(), random()))));
+      ASSERT_OK(pair.right.ShutdownWrite());
+    });
+    // What nobody looks at may be damaged without harm.
+    const auto connected = io::TlsStream::Connect(client, "localhost", std::move(pair.left));
+    EXPECT_TRUE(connected.ok() || absl::IsUnavailable(connected.status()) ||
+                absl::IsUnauthenticated(connected.status()))
+        << connected.status();
+    EXPECT_OK(other.Join());
+  }
 }
 
 }  // namespace

@@ -373,7 +373,9 @@ absl::Status TlsChannel::ShutdownWrite() {
     }
     BOBBIN_RETURN_IF_ERROR(SendAll());
   }
-  return socket_.Shutdown(SHUT_WR);
+  // All is said. That the socket has gone meanwhile is the next read's to tell.
+  socket_.Shutdown(SHUT_WR).IgnoreError();
+  return absl::OkStatus();
 }
 
 void TlsChannel::Close() {

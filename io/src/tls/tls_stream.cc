@@ -20,12 +20,18 @@ using internal::StreamAccess;
 using internal::TlsChannel;
 
 struct TlsStream::State {
-  explicit State(TcpStream stream) : tcp(std::move(stream)) {}
-  ~State() {
-    if (channel != nullptr) channel->Close();
-  }
+  explicit State(TcpStream stream) : own(std::move(stream)), tcp(own) {}
+  // Over one that stays where it is.
+  struct Over {
+    TcpStream& stream;
+  };
+  explicit State(Over over) : tcp(over.stream) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { channel != nullptr ? channel->Close() : tcp.Close(); }
 
-  TcpStream tcp;
+  TcpStream own;
+  TcpStream& tcp;
   std::unique_ptr<TlsChannel> channel;
 };
 
@@ -41,10 +47,19 @@ TlsChannel& TlsStream::channel() const {
 }
 
 absl::StatusOr<TlsStream> TlsStream::Accept(const TlsServerContext& context, TcpStream stream) {
+  return Accept(context, std::make_unique<State>(std::move(stream)));
+}
+
+absl::StatusOr<TlsStream> TlsStream::AcceptOver(const TlsServerContext& context,
+                                                TcpStream& stream) {
+  return Accept(context, std::make_unique<State>(State::Over{stream}));
+}
+
+absl::StatusOr<TlsStream> TlsStream::Accept(const TlsServerContext& context,
+                                            std::unique_ptr<State> state) {
   BOBBIN_CHECK(context.server_ != nullptr, "Accept wants a TlsServerContext that holds something");
   // There is no other kind.
   const auto& server = static_cast<const OpenSslServer&>(*context.server_);
-  auto state = std::make_unique<State>(std::move(stream));
   BOBBIN_ASSIGN_OR_RETURN(state->channel, server.Open(StreamAccess::SocketOf(state->tcp)));
   return TlsStream(std::move(state));
 }

@@ -72,6 +72,10 @@ class TlsStream {
   // Shakes hands with a client that has connected. A connection whose handshake fails is closed.
   static absl::StatusOr<TlsStream> Accept(const TlsServerContext& context, TcpStream stream);
   static absl::StatusOr<TlsStream> Accept(const TlsServerContext& context, UnixStream stream);
+  // The same where the connection is somebody else's, as a ServerConnection's: `stream` stays where
+  // it is, must outlive what is returned, and is closed with it. A drain ends the connection below:
+  // then a Read fails, as if the peer had cut it off.
+  static absl::StatusOr<TlsStream> AcceptOver(const TlsServerContext& context, TcpStream& stream);
 
   // Connects as TcpStream does, and shakes hands with the server, whose name is `host`.
   static absl::StatusOr<TlsStream> Connect(const TlsClientContext& context, std::string_view host,
@@ -125,6 +129,8 @@ class TlsStream {
  private:
   struct State;
   explicit TlsStream(std::unique_ptr<State> state);
+  static absl::StatusOr<TlsStream> Accept(const TlsServerContext& context,
+                                          std::unique_ptr<State> state);
   internal::TlsChannel& channel() const;
 
   std::unique_ptr<State> state_;
