@@ -12,15 +12,16 @@
 
 namespace bobbin::test {
 
-namespace {
-
-struct Free {
+struct FreeForTest {
   void operator()(X509* certificate) const { ::X509_free(certificate); }
   void operator()(EVP_PKEY* key) const { ::EVP_PKEY_free(key); }
   void operator()(BIO* bio) const { ::BIO_free(bio); }
 };
+
+namespace {
+
 template <typename T>
-using Owned = std::unique_ptr<T, Free>;
+using Owned = std::unique_ptr<T, FreeForTest>;
 
 void Expect(bool is_good) { BOBBIN_CHECK(is_good, "OpenSSL does not do what a test needs"); }
 
