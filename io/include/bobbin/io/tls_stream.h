@@ -25,10 +25,10 @@
 //                 FAILED_PRECONDITION: a second reader or writer; a write after ShutdownWrite.
 //                 OUT_OF_RANGE: ReadExact met the end. Of connecting: as TcpStream.
 //   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns.
-//   Cost          A handshake: some hundred microseconds of computing on a carrier, most of it with
-//                 an RSA key; ECDSA takes a third. A resumed one: less than half. A read or write:
-//                 that of TcpStream, two short locks, and about a microsecond for 4 KiB. A
-//                 connection at rest: about 11 KB of OpenSSL's, and no buffer; see docs/tls.md.
+//   Cost          A handshake: some hundred microseconds of computing on a carrier, with RSA keys
+//                 some more; a resumed one half of that. A read or write: that of TcpStream, a few
+//                 uncontended locks, and some microseconds for 16 KiB. A connection at rest: about
+//                 15 KB, half of it OpenSSL's object, and no buffer; see docs/tls.md.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto peer, bobbin::io::TlsStream::Connect(tls, "example.org", 443));
