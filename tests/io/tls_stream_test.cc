@@ -348,6 +348,34 @@ BOBBIN_IO_TEST(TlsStreamTest, TheSecondConnectionResumesTheSession) {
   }
 }
 
+BOBBIN_IO_TEST(TlsStreamTest, ARenewedContextShowsTheNewCertificateAndKnowsOldSessions) {
+  const TestAuthority& authority = TestAuthority::Default();
+  const io::TlsServerContext server =
+      ServerContext({.certificates = {authority.Issue({.ends = hours(1)})}});
+  const io::TlsClientContext client = ClientContext();
+  auto listener = io::TcpListener::Bind("127.0.0.1:0");
+  ASSERT_OK(listener);
+  const auto connect = [&](const io::TlsClientContext& context) {
+    Pair pair;
+    pair.left = *io::TcpStream::Connect(listener->local_address());
+    pair.right = *listener->Accept();
+    TlsPair ends = MakeTlsPair(context, server, std::move(pair));
+    EXPECT_OK(ends.right.WriteAll(Bytes("x")));
+    EXPECT_EQ(ReadText(ends.left, 1), "x");
+    return ends;
+  };
+  TlsPair old = connect(client);
+  EXPECT_THAT(server.Renew({}), StatusIs(kInvalidArgument));
+  const io::TlsCertificate next = authority.Issue();
+  ASSERT_OK(server.Renew({.certificates = {next}}));
+
+  EXPECT_TRUE(connect(client).left.is_resumed());
+  const TlsPair fresh = connect(ClientContext());
+  EXPECT_EQ(fresh.left.peer_certificate_pem(), next.chain_pem);
+  ASSERT_OK(old.left.WriteAll(Bytes("still")));
+  EXPECT_EQ(ReadText(old.right, 5), "still");
+}
+
 // --- The end
 
 BOBBIN_IO_TEST(TlsStreamTest, AnEndThatIsSaidIsAnEnd) {

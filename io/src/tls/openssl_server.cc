@@ -2,6 +2,7 @@
 
 #include "io/src/tls/openssl_server.h"
 
+#include <array>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -42,14 +43,16 @@ bool Install(const Identity& identity, Use use) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const OpenSslServer>> OpenSslServer::Make(
+// --- ServerSetup
+
+absl::StatusOr<std::shared_ptr<const ServerSetup>> ServerSetup::Make(
     const TlsServerOptions& options) {
-  auto server = std::make_shared<OpenSslServer>();
-  BOBBIN_RETURN_IF_ERROR(server->Prepare(options));
-  return server;
+  auto setup = std::make_shared<ServerSetup>();
+  BOBBIN_RETURN_IF_ERROR(setup->Prepare(options));
+  return setup;
 }
 
-absl::Status OpenSslServer::Prepare(const TlsServerOptions& options) {
+absl::Status ServerSetup::Prepare(const TlsServerOptions& options) {
   const auto bad = [](std::string_view why) {
     return MakeStatus(absl::StatusCode::kInvalidArgument, fmt::format("tls server: {}", why));
   };
@@ -101,7 +104,7 @@ absl::Status OpenSslServer::Prepare(const TlsServerOptions& options) {
   return absl::OkStatus();
 }
 
-void OpenSslServer::AddNames(size_t identity) {
+void ServerSetup::AddNames(size_t identity) {
   auto* const names = static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(
       identities_[identity].certificate.get(), NID_subject_alt_name, nullptr, nullptr));
   if (names == nullptr) return;
@@ -116,7 +119,7 @@ void OpenSslServer::AddNames(size_t identity) {
   ::GENERAL_NAMES_free(names);
 }
 
-const Identity& OpenSslServer::Find(std::string_view name) const {
+const Identity& ServerSetup::Find(std::string_view name) const {
   const std::string lower = LowerCase(name);
   auto found = names_.find(lower);
   const size_t dot = lower.find('.');
@@ -124,10 +127,10 @@ const Identity& OpenSslServer::Find(std::string_view name) const {
   return identities_[found == names_.end() ? 0 : found->second];
 }
 
-int OpenSslServer::ChooseCertificate(SSL* ssl, int* /*alert*/, void* server) {
+int ServerSetup::ChooseCertificate(SSL* ssl, int* /*alert*/, void* setup) {
   const char* const name = ::SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
   if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
-  const auto& self = *static_cast<const OpenSslServer*>(server);
+  const auto& self = *static_cast<const ServerSetup*>(setup);
   const Identity& identity = self.Find(name);
   if (&identity == &self.identities_.front()) return SSL_TLSEXT_ERR_OK;
   ::SSL_certs_clear(ssl);
@@ -137,9 +140,9 @@ int OpenSslServer::ChooseCertificate(SSL* ssl, int* /*alert*/, void* server) {
   return is_used ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-int OpenSslServer::ChooseProtocol(SSL* ssl, const unsigned char** chosen,
-                                  unsigned char* chosen_bytes, const unsigned char* offered,
-                                  unsigned offered_bytes, void* /*server*/) {
+int ServerSetup::ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_bytes,
+                                const unsigned char* offered, unsigned offered_bytes,
+                                void* /*setup*/) {
   const std::string_view choice = TlsChannel::Of(ssl).alpn_choice();
   if (choice.empty()) return SSL_TLSEXT_ERR_NOACK;
   unsigned char* found = nullptr;
@@ -151,9 +154,36 @@ int OpenSslServer::ChooseProtocol(SSL* ssl, const unsigned char** chosen,
   return SSL_TLSEXT_ERR_OK;
 }
 
+// --- OpenSslServer
+
+std::shared_ptr<const ServerSetup> OpenSslServer::setup() const {
+  MutexLock lock(mutex_);
+  return setup_;
+}
+
+absl::Status OpenSslServer::Renew(const TlsServerOptions& options) const {
+  BOBBIN_ASSIGN_OR_RETURN(std::shared_ptr<const ServerSetup> next, ServerSetup::Make(options));
+  MutexLock lock(mutex_);
+  // The keys of tickets: what was issued with them is good for the next one, too.
+  std::array<unsigned char, 256> keys;
+  const long bytes = SSL_CTX_get_tlsext_ticket_keys(setup_->context(), nullptr, 0);
+  BOBBIN_CHECK(bytes > 0 && bytes <= static_cast<long>(keys.size()), "OpenSSL has other keys");
+  SSL_CTX_get_tlsext_ticket_keys(setup_->context(), keys.data(), bytes);
+  SSL_CTX_set_tlsext_ticket_keys(next->context(), keys.data(), bytes);
+  ::OPENSSL_cleanse(keys.data(), keys.size());
+  setup_ = std::move(next);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<TlsChannel>> OpenSslServer::Open(Socket& socket) const {
+  const std::shared_ptr<const ServerSetup> current = setup();
+  return Open(socket, *current, current->alpn());
+}
+
 absl::StatusOr<std::unique_ptr<TlsChannel>> OpenSslServer::Open(Socket& socket,
+                                                                const ServerSetup& setup,
                                                                 std::string_view alpn) const {
-  OpenSslPtr<SSL> ssl(::SSL_new(context_.get()));
+  OpenSslPtr<SSL> ssl(::SSL_new(setup.context()));
   BOBBIN_CHECK(ssl != nullptr, "OpenSSL has no memory");
   ::SSL_set_accept_state(ssl.get());
   auto channel = std::make_unique<TlsChannel>(socket, std::move(ssl), alpn);
@@ -167,7 +197,8 @@ absl::StatusOr<std::unique_ptr<TlsChannel>> OpenSslServer::Open(Socket& socket,
 
 absl::StatusOr<std::unique_ptr<http::internal::Transport>> OpenSslServer::Accept(
     TcpStream& stream) const {
-  BOBBIN_ASSIGN_OR_RETURN(auto channel, Open(StreamAccess::SocketOf(stream), kHttpAlpn));
+  const std::shared_ptr<const ServerSetup> current = setup();
+  BOBBIN_ASSIGN_OR_RETURN(auto channel, Open(StreamAccess::SocketOf(stream), *current, kHttpAlpn));
   return std::make_unique<TlsTransport>(stream, std::move(channel), TlsTransport::CutOff::kIsAnEnd);
 }
 

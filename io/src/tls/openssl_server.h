@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpenSslServer: what is behind a TlsServerContext.
+// OpenSslServer: what is behind a TlsServerContext. ServerSetup: what it is made of.
 //
 //   Called from   any thread, any number at a time.
 //   Suspends      Accept and Open: they shake hands.
@@ -11,13 +11,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "openssl/ssl.h"
 
+#include <bobbin/core/mutex.h>
 #include <bobbin/io/tls_server_context.h>
 
 #include "io/src/socket.h"
@@ -28,38 +31,53 @@
 
 namespace bobbin::io::internal {
 
-class OpenSslServer final : public TlsServer {
+// What a server is until it is renewed. Never changes.
+class ServerSetup {
  public:
   // The way to make one.
-  static absl::StatusOr<std::shared_ptr<const OpenSslServer>> Make(const TlsServerOptions& options);
+  static absl::StatusOr<std::shared_ptr<const ServerSetup>> Make(const TlsServerOptions& options);
 
-  absl::StatusOr<std::unique_ptr<http::internal::Transport>> Accept(
-      TcpStream& stream) const override;
-  TlsStatistics Statistics() const override { return counters_.Statistics(); }
-
-  // Shakes hands over a connected socket, which must outlive the channel.
-  absl::StatusOr<std::unique_ptr<TlsChannel>> Open(Socket& socket) const {
-    return Open(socket, alpn_);
-  }
+  SSL_CTX* context() const { return context_.get(); }
+  std::string_view alpn() const { return alpn_; }
 
  private:
   absl::Status Prepare(const TlsServerOptions& options);
-  absl::StatusOr<std::unique_ptr<TlsChannel>> Open(Socket& socket, std::string_view alpn) const;
   // Makes `identity` the certificate for the names that are in it, and nobody has yet.
   void AddNames(size_t identity);
   // The certificate for a name.
   const Identity& Find(std::string_view name) const;
 
   // OpenSSL asks for them inside of a handshake.
-  static int ChooseCertificate(SSL* ssl, int* alert, void* server);
+  static int ChooseCertificate(SSL* ssl, int* alert, void* setup);
   static int ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_bytes,
-                            const unsigned char* offered, unsigned offered_bytes, void* server);
+                            const unsigned char* offered, unsigned offered_bytes, void* setup);
 
   OpenSslPtr<SSL_CTX> context_;
   std::vector<Identity> identities_;
   // Names in lower case, "*.example.org" as it stands.
   absl::flat_hash_map<std::string, size_t> names_;
   std::string alpn_;
+};
+
+class OpenSslServer final : public TlsServer {
+ public:
+  explicit OpenSslServer(std::shared_ptr<const ServerSetup> setup) : setup_(std::move(setup)) {}
+
+  absl::StatusOr<std::unique_ptr<http::internal::Transport>> Accept(
+      TcpStream& stream) const override;
+  TlsStatistics Statistics() const override { return counters_.Statistics(); }
+
+  // Shakes hands over a connected socket, which must outlive the channel.
+  absl::StatusOr<std::unique_ptr<TlsChannel>> Open(Socket& socket) const;
+  absl::Status Renew(const TlsServerOptions& options) const;
+
+ private:
+  absl::StatusOr<std::unique_ptr<TlsChannel>> Open(Socket& socket, const ServerSetup& setup,
+                                                   std::string_view alpn) const;
+  std::shared_ptr<const ServerSetup> setup() const;
+
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const ServerSetup> setup_ ABSL_GUARDED_BY(mutex_);
   mutable HandshakeCounters counters_;
 };
 

@@ -71,8 +71,8 @@ class TlsChannel {
   using KeepSession = absl::AnyInvocable<void(OpenSslPtr<SSL_SESSION>)>;
 
   // `ssl` is told whether it is the client or the server. `alpn`, as it goes over the wire, is what
-  // a server chooses from. Sessions that the peer has given are passed to `keep_session`, outside
-  // of OpenSSL.
+  // a server chooses from in the handshake. Sessions that the peer has given are passed to
+  // `keep_session`, outside of OpenSSL.
   TlsChannel(Socket& socket, OpenSslPtr<SSL> ssl, std::string_view alpn = {},
              KeepSession keep_session = {});
   TlsChannel(const TlsChannel&) = delete;

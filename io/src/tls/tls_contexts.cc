@@ -3,6 +3,10 @@
 // What makes contexts, and loads what they are made of: the half of their headers that needs
 // OpenSSL.
 
+#include <memory>
+#include <utility>
+
+#include <bobbin/core/check.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/file_system.h>
 #include <bobbin/io/tls_certificate.h>
@@ -23,8 +27,14 @@ absl::StatusOr<TlsCertificate> TlsCertificate::Load(std::string_view chain_path,
 }
 
 absl::StatusOr<TlsServerContext> TlsServerContext::Make(const TlsServerOptions& options) {
-  BOBBIN_ASSIGN_OR_RETURN(auto server, internal::OpenSslServer::Make(options));
-  return TlsServerContext(std::move(server));
+  BOBBIN_ASSIGN_OR_RETURN(auto setup, internal::ServerSetup::Make(options));
+  return TlsServerContext(std::make_shared<const internal::OpenSslServer>(std::move(setup)));
+}
+
+absl::Status TlsServerContext::Renew(const TlsServerOptions& options) const {
+  BOBBIN_CHECK(server_ != nullptr, "this TlsServerContext holds nothing");
+  // There is no other kind.
+  return static_cast<const internal::OpenSslServer&>(*server_).Renew(options);
 }
 
 absl::StatusOr<TlsClientContext> TlsClientContext::Make(const TlsClientOptions& options) {

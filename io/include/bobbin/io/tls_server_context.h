@@ -10,9 +10,10 @@
 // is OpenSSL.
 //
 //   Called from   any thread, any number at a time.
-//   Suspends      never. Make computes for about a millisecond.
-//   Errors        of Make: INVALID_ARGUMENT: no certificate, one that cannot be read, or a key that
-//                 is not its own.
+//   Suspends      never. Make and Renew compute for about a millisecond.
+//   Errors        of Make and Renew: INVALID_ARGUMENT: no certificate, one that cannot be read, or
+//   a
+//                 key that is not its own.
 //   Lifetime      A copy is the same context; it lives as long as a copy or a connection of it.
 //   Cost          Sessions are the client's to keep: it gets them as tickets, sealed with a key
 //                 that the context has made for itself. The server keeps nothing.
@@ -30,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include <bobbin/io/tls_certificate.h>
@@ -75,6 +77,11 @@ class TlsServerContext {
 
   // REQUIRES: the program links bobbin::tls.
   static absl::StatusOr<TlsServerContext> Make(const TlsServerOptions& options);
+
+  // Has connections that begin from now on be as `options` say; those that have begun go on. For
+  // certificates that are about to expire. Sessions of before can be resumed. If it fails, nothing
+  // has changed. REQUIRES: it holds a context.
+  absl::Status Renew(const TlsServerOptions& options) const;
 
   TlsStatistics Statistics() const;
   // Whether it holds a context.

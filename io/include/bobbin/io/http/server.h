@@ -18,7 +18,7 @@
 //                 server goes.
 //   Errors        A handler's status becomes an answer: see router.h. An exception, and what
 //                 becomes a 500, is written to standard error. Requests that are refused are
-//                 counted, and so are handshakes that fail.
+//                 counted; handshakes that fail are, too, by the TLS context.
 //   Lifetime      What the handler refers to must outlive the server.
 //   Cost          A request: one read and one write; parsing allocates nothing once a connection
 //                 has seen a request of that size. A connection at rest keeps a buffer of 4 KiB.
