@@ -51,6 +51,7 @@ uint32_t InterestOf(OpCode code) noexcept {
     case OpCode::kWrite:
     case OpCode::kConnect:
     case OpCode::kAwaitWritable:
+    case OpCode::kSendZeroCopy:
       return kWriting;
   }
   return 0;

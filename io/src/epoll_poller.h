@@ -70,7 +70,7 @@ class EpollPoller final : public IoPoller {
   void Wake() noexcept override;
   size_t in_flight() const noexcept override { return in_flight_; }
   PollerStatistics Statistics() const noexcept override {
-    return {.accept_pauses = accept_pauses()};
+    return {.accept_pauses = accept_pauses(), .copied_sends = copied_sends()};
   }
   void CancelAll() noexcept override;
   void Stop() noexcept override;

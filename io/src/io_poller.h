@@ -39,9 +39,15 @@ class IoPoller : public Poller {
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 
+  // Whether it can have bytes sent without that the kernel copies them.
+  virtual bool does_zero_copy() const noexcept { return false; }
+
   void CountAcceptPause() noexcept { accept_pauses_.add(1); }
   // Called from: any thread.
   uint64_t accept_pauses() const noexcept { return accept_pauses_.value(); }
+  // A send that was to do without a copy.
+  void CountCopiedSend() noexcept { copied_sends_.add(1); }
+  uint64_t copied_sends() const noexcept { return copied_sends_.value(); }
 
  protected:
   // The buffers of pooled receives, from the first of these on.
@@ -69,6 +75,7 @@ class IoPoller : public Poller {
 
   BufferPool* pool_ = nullptr;
   bobbin::internal::Counter accept_pauses_;
+  bobbin::internal::Counter copied_sends_;
   // A stack: pushed to by any thread, emptied by the carrier.
   bobbin::internal::Atomic<AcceptOp*> posted_{nullptr};
 };

@@ -24,7 +24,8 @@
 //      work that it deferred: both only inside an enter of the ring's own OS thread, that is not
 //      while a virtual thread runs. (It may hand an operation to a thread of its own; point 2 holds
 //      then, too.)
-//   2. The last completion of an operation is posted after the last use of an address.
+//   2. The last completion of an operation is posted after the last use of an address. (Of a send
+//      without a copy it is the last of several; see ring_poller.h.)
 //   3. A virtual thread leaves ParkedOp::Run only after that completion was taken: `Complete` is
 //      the only thing that ends its wait. A deadline or a cancel only asks the kernel to give up,
 //      and waits on.
@@ -43,6 +44,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/dispatcher.h>
@@ -70,12 +72,21 @@ enum class OpCode : uint8_t {
   kWrite,
   kReceiveBatch,
   kReceivePooled,
+  kSendZeroCopy,
 };
 
 // Where a pooled receive puts the buffer that it was lent.
 struct PooledSlot {
   BufferPool* pool = nullptr;
   std::byte* buffer = nullptr;
+};
+
+// A send without a copy, as far as it has come.
+struct ZeroCopySend {
+  std::span<const std::byte> rest;  // What the kernel has not taken yet.
+  uint32_t held = 0;                // Requests whose bytes the kernel still needs.
+  bool is_ending = false;           // No more is sent: all was, or
+  int32_t error = 0;                // this is why not.
 };
 
 // What a completion is for; the low bits of what the kernel is given.
@@ -97,8 +108,8 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
   Op& operator=(const Op&) = delete;
 
   // What to do; the meaning of `data` and `bytes` is the code's: a buffer, a socket address, a
-  // msghdr and what its parts hold together, mmsghdrs and their number, or a PooledSlot and what a
-  // buffer holds.
+  // msghdr and what its parts hold together, mmsghdrs and their number, a PooledSlot and what a
+  // buffer holds, or a ZeroCopySend and what it has to send.
   OpCode code() const { return code_; }
   const Pollable& pollable() const { return pollable_; }
   int fd() const { return pollable_.fd; }
@@ -199,6 +210,7 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
       {"write", bobbin::internal::WaitObject::kDescriptor},
       {"receive", bobbin::internal::WaitObject::kDescriptor},
       {"receive", bobbin::internal::WaitObject::kDescriptor},
+      {"send", bobbin::internal::WaitObject::kDescriptor},
   };
 
   // IoPoller::DoOrStart, of the calling virtual thread's carrier.

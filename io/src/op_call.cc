@@ -56,6 +56,7 @@ int32_t MakeCall(const Op& op) noexcept {
       return Look(op.fd(), POLLOUT);
     case OpCode::kAccept:
     case OpCode::kReceivePooled:
+    case OpCode::kSendZeroCopy:
       break;
   }
   BOBBIN_CHECK(false, "an operation that nobody parks for");

@@ -74,7 +74,8 @@ PollerStatistics RingPoller::Statistics() const noexcept {
           .overflows = ring_.overflows(),
           .memory_pauses = ring_.memory_pauses(),
           .accept_pauses = accept_pauses(),
-          .small_queues = small_queues_.value()};
+          .small_queues = small_queues_.value(),
+          .copied_sends = copied_sends()};
 }
 
 void RingPoller::CheckOwner() const noexcept {
@@ -174,6 +175,12 @@ bool RingPoller::Prepare(Op& op) noexcept {
       io_uring_prep_sendmsg(entry, op.fd(), static_cast<const msghdr*>(op.data_),
                             MSG_DONTWAIT | MSG_NOSIGNAL);
       break;
+    case OpCode::kSendZeroCopy: {
+      const std::span<const std::byte> rest = static_cast<const ZeroCopySend*>(op.data_)->rest;
+      io_uring_prep_send_zc(entry, op.fd(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                            kSendReportCopies);
+      break;
+    }
     case OpCode::kConnect:
       io_uring_prep_connect(entry, op.fd(), static_cast<const sockaddr*>(op.data_), op.bytes_);
       break;
@@ -194,13 +201,18 @@ bool RingPoller::Prepare(Op& op) noexcept {
   return true;
 }
 
+bool RingPoller::IsEnding(const Op& op) noexcept {
+  return op.code_ == OpCode::kSendZeroCopy && static_cast<const ZeroCopySend*>(op.data_)->is_ending;
+}
+
 void RingPoller::EndOp(Op& op) noexcept {
   CheckOwner();
   if (op.stage_ == Op::Stage::kDeferred) {
-    // The kernel has never heard of it.
+    // The kernel has never heard of it, or of this step.
     deferred_.Remove(op);
+    if (op.code_ == OpCode::kSendZeroCopy) return EndZeroCopy(op, -ECANCELED);
     Finish(op, -ECANCELED);
-  } else if (!op.is_linked() && !PrepareCancel(op)) {
+  } else if (!op.is_linked() && !IsEnding(op) && !PrepareCancel(op)) {
     deferred_.PushBack(op);
   }
 }
@@ -278,9 +290,10 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
       return;
   }
   Op& op = *RecordOf(completion);
-  BOBBIN_CHECK(op.magic_ == Op::kMagic && op.poller_ == this && op.stage_ == Op::Stage::kInFlight &&
+  BOBBIN_CHECK(op.magic_ == Op::kMagic && op.poller_ == this && op.stage_ != Op::Stage::kIdle &&
                    op.user_data() == completion.user_data,
                "a completion for an operation that has ended");
+  if (__builtin_expect(op.code_ == OpCode::kSendZeroCopy, 0)) return AfterZeroCopy(op, completion);
   if ((completion.flags & IORING_CQE_F_MORE) != 0) {
     if (op.code_ != OpCode::kAccept) return OnWatched(op, completion.res);
     return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
@@ -317,6 +330,43 @@ void RingPoller::AfterPooled(Op& op, const io_uring_cqe& completion) noexcept {
   if (is_call) return Submit(op, pool.TakeReturned() ? Op::Step::kCall : Op::Step::kLook);
   // There are bytes: whoever wanted them asks for them anew.
   Finish(op, result < 0 ? result : -EAGAIN);
+}
+
+void RingPoller::AfterZeroCopy(Op& op, const io_uring_cqe& completion) noexcept {
+  auto& send = *static_cast<ZeroCopySend*>(op.data_);
+  const int32_t result = completion.res;
+  const bool has_more = (completion.flags & IORING_CQE_F_MORE) != 0;
+  if ((completion.flags & IORING_CQE_F_NOTIF) != 0) {
+    if ((static_cast<uint32_t>(result) & kNotifiedCopied) != 0) CountCopiedSend();
+    if (--send.held == 0 && send.is_ending) EndZeroCopy(op, send.error);
+    return;
+  }
+  const bool is_call = op.step_ == Op::Step::kCall;
+  if (has_more && !is_call) return OnWatched(op, result);
+  if (op.is_linked()) deferred_.Remove(op);  // Its cancel comes too late.
+  if (has_more) ++send.held;
+  if (is_call && result > 0) send.rest = send.rest.subspan(static_cast<size_t>(result));
+  if (send.rest.empty()) return EndZeroCopy(op, 0);
+  if (op.is_cancel_wanted_) return EndZeroCopy(op, -ECANCELED);
+
+  if (result == -EAGAIN && is_call) return Submit(op, Op::Step::kLook);
+  if (result == -EINTR) return Submit(op, op.step_);
+  const bool is_look = op.step_ == Op::Step::kLook;
+  if (is_look && result >= 0 && (result & kRoom) == 0) return Submit(op, Op::Step::kWatch);
+  // A watch that has seen room was taken back.
+  const bool was_watched = op.step_ == Op::Step::kWatch && result == -ECANCELED;
+  if (result < 0 && !was_watched) return EndZeroCopy(op, result);
+  Submit(op, Op::Step::kCall);
+}
+
+void RingPoller::EndZeroCopy(Op& op, int32_t error) noexcept {
+  auto& send = *static_cast<ZeroCopySend*>(op.data_);
+  op.stage_ = Op::Stage::kInFlight;
+  send.is_ending = true;
+  send.error = error;
+  if (send.held != 0) return;
+  const int32_t sent = static_cast<int32_t>(op.bytes_ - send.rest.size());
+  Finish(op, sent > 0 ? sent : error);
 }
 
 void RingPoller::AfterStep(Op& op, int32_t result) noexcept {

@@ -28,6 +28,12 @@
 // when there are bytes (kLook), and the virtual thread receives them when its turn has come, into a
 // buffer that it then takes or allocates: what was received early would keep more of them.
 //
+// Sends without a copy. One record, one request after the other: with each the kernel takes a part
+// of the bytes (kCall), and the next one follows at once, or when there is room (kLook, kWatch).
+// Each that took some has one more completion, when the kernel has let go of them: for TCP, when
+// the peer has acknowledged them. The operation ends when all of these have come. A request to give
+// up ends the sending, not the waiting: the bytes are the caller's again when the call returns.
+//
 //   Called from   the carrier's OS thread; Wake by anyone, until the carrier has ended.
 //   Suspends      PollUntil blocks the OS thread.
 
@@ -72,6 +78,7 @@ class RingPoller final : public IoPoller {
   bool DoOrStart(ParkedOp& op) noexcept override;
   void StartAccept(AcceptOp& op) noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
+  bool does_zero_copy() const noexcept override { return true; }
 
  private:
   void EndOp(Op& op) noexcept override;
@@ -101,6 +108,12 @@ class RingPoller final : public IoPoller {
   void AfterStep(Op& op, int32_t result) noexcept;
   // The same for a pooled receive, which may have been lent a buffer.
   void AfterPooled(Op& op, const io_uring_cqe& completion) noexcept;
+  // The same for a send without a copy.
+  void AfterZeroCopy(Op& op, const io_uring_cqe& completion) noexcept;
+  // Whether there is nothing left to give up.
+  static bool IsEnding(const Op& op) noexcept;
+  // Sends no more, and finishes it once the kernel holds nothing of it.
+  void EndZeroCopy(Op& op, int32_t error) noexcept;
   // Ends the watch if there is room.
   void OnWatched(Op& op, int32_t result) noexcept;
 

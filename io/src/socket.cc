@@ -17,10 +17,19 @@
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/status.h>
 
+#include "io/src/io_poller.h"
+
 namespace bobbin::io::internal {
 
 using bobbin::internal::Current;
 using bobbin::internal::Thread;
+
+namespace {
+// A socket or a kernel that cannot, or a shortage of what it takes.
+bool IsRefusalOfZeroCopy(Result result) noexcept {
+  return result == -EOPNOTSUPP || result == -EINVAL || result == -ENOMEM || result == -ENOBUFS;
+}
+}  // namespace
 
 void ReleaseSocket::operator()(Socket* socket) const noexcept { socket->Release(); }
 
@@ -213,6 +222,29 @@ Progress Socket::WriteCounted(std::span<const std::span<const std::byte>> parts)
   return {.bytes = transfer.moved(), .status = absl::OkStatus()};
 }
 
+Progress Socket::WriteZeroCopy(std::span<const std::byte> bytes) {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kWriter);
+  if (!use.ok()) return {.bytes = 0, .status = use.Refusal("write")};
+  const bool is_virtual = self.role() == Role::kVirtual;
+  bool is_copied = !is_virtual || !CurrentIoPoller().does_zero_copy();
+  size_t moved = 0;
+  while (moved < bytes.size()) {
+    const std::span<const std::byte> rest = bytes.subspan(moved);
+    const Result sent = is_copied ? Send(self, rest) : SendZeroCopy(self, rest);
+    if (is_copied && is_virtual) CurrentIoPoller().CountCopiedSend();
+    if (sent >= 0) {
+      moved += static_cast<size_t>(sent);
+    } else if (is_copied || !IsRefusalOfZeroCopy(sent)) {
+      return {.bytes = moved, .status = AfterSend(sent)};
+    } else {
+      is_copied = true;
+    }
+  }
+  return {.bytes = moved, .status = absl::OkStatus()};
+}
+
 absl::Status Socket::Shutdown(int how) {
   const Use use(*this, User::kGuest);
   if (!use.ok()) return use.Refusal("shut down");
@@ -230,6 +262,13 @@ Result Socket::ReceiveBlocking(Thread& self, std::span<std::byte> buffer) {
 Result Socket::SendBlocking(Thread& self, std::span<const std::byte> bytes) {
   if (send_code_ == OpCode::kWrite) return BlockingWrite(self, fd(), bytes.data(), bytes.size());
   return BlockingSend(self, fd(), bytes.data(), bytes.size());
+}
+
+Result Socket::SendZeroCopy(Thread& self, std::span<const std::byte> bytes) {
+  if (self.ShouldStop()) return WhyStopped(self);
+  ZeroCopySend send{.rest = bytes.first(std::min(bytes.size(), kTransferBytesMax))};
+  ParkedOp op(OpCode::kSendZeroCopy, pollable_, &send, static_cast<uint32_t>(send.rest.size()));
+  return op.Run(self);
 }
 
 Result Socket::SendParts(Thread& self, Transfer<const std::byte>& transfer) {

@@ -114,6 +114,7 @@ class Socket {
   absl::Status WriteAll(std::span<const std::byte> bytes);
   Progress WriteCounted(std::span<const std::byte> bytes);
   Progress WriteCounted(std::span<const std::span<const std::byte>> parts);
+  Progress WriteZeroCopy(std::span<const std::byte> bytes);
   // `how` is one of SHUT_RD, SHUT_WR and SHUT_RDWR.
   absl::Status Shutdown(int how);
 
@@ -161,6 +162,8 @@ class Socket {
 
   Result ReceiveBlocking(bobbin::internal::Thread& self, std::span<std::byte> buffer);
   Result SendBlocking(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
+  // As much as it can in one operation, without a copy.
+  Result SendZeroCopy(bobbin::internal::Thread& self, std::span<const std::byte> bytes);
   // Sends the next of them; one system call's worth.
   Result SendParts(bobbin::internal::Thread& self, Transfer<const std::byte>& transfer);
 

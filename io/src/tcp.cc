@@ -144,6 +144,10 @@ Progress TcpStream::WriteCounted(std::span<const std::span<const std::byte>> par
   return socket().WriteCounted(parts);
 }
 
+Progress TcpStream::WriteZeroCopy(std::span<const std::byte> bytes) {
+  return socket().WriteZeroCopy(bytes);
+}
+
 absl::Status TcpStream::ShutdownRead() { return socket().Shutdown(SHUT_RD); }
 
 absl::Status TcpStream::ShutdownWrite() { return socket().Shutdown(SHUT_WR); }

@@ -15,6 +15,10 @@ inline constexpr uint32_t kEnterAbsoluteTimer = 1u << 5;  // 6.12: the timeout i
 // 6.15: a sleeping thread is idle, not in iowait.
 inline constexpr uint32_t kEnterNoIowait = 1u << 7;
 
+// Flags of a send without a copy, and of what its notification brings.
+inline constexpr uint32_t kSendReportCopies = 1u << 3;  // 6.2: say whether it was copied.
+inline constexpr uint32_t kNotifiedCopied = 1u << 31;   // 6.2: it was.
+
 // What io_uring_setup reports of the kernel.
 inline constexpr uint32_t kFeatureNoIowait = 1u << 17;  // 6.15: kEnterNoIowait is understood.
 

@@ -107,6 +107,8 @@ void AddCarriers(MetricsWriter all, const RuntimeStatistics& now) {
   all.Gauge({.name = "bobbin.io.small_queues",
              .help = "Carriers whose queues are smaller than asked for."},
             poller.small_queues);
+  all.Counter({.name = "bobbin.io.copied_sends", .help = "Zero-copy sends that were copied."},
+              poller.copied_sends);
 
   const MetricOptions stacks = {.name = "bobbin.stack.count",
                                 .help = "Stacks that were ever in use at once."};

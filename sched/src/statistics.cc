@@ -44,9 +44,9 @@ std::string RuntimeStatistics::Text() const {
   if (poller != PollerStatistics{}) {
     text += fmt::format(
         "scarce: {} early submits, {} operations deferred, {} overflows, {} pauses without memory, "
-        "{} pauses of accepts, {} small queues\n",
+        "{} pauses of accepts, {} small queues, {} copied sends\n",
         poller.early_submits, poller.deferred, poller.overflows, poller.memory_pauses,
-        poller.accept_pauses, poller.small_queues);
+        poller.accept_pauses, poller.small_queues, poller.copied_sends);
   }
   AddPool("blocking", blocking, text);
   AddPool("sync", syncing, text);

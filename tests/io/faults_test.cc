@@ -41,7 +41,11 @@ absl::Status WritePattern(io::TcpStream& stream, size_t total, Random random) {
     const std::span<const std::byte> next = std::span(chunk).first(bytes);
     const std::array<std::span<const std::byte>, 3> parts = {
         next.first(bytes / 3), next.subspan(bytes / 3, bytes / 3), next.subspan(bytes / 3 * 2)};
-    BOBBIN_RETURN_IF_ERROR(random.OneIn(2) ? stream.WriteAll(next) : stream.WriteAll(parts));
+    if (random.OneIn(4)) {
+      BOBBIN_RETURN_IF_ERROR(stream.WriteZeroCopy(next).status);
+    } else {
+      BOBBIN_RETURN_IF_ERROR(random.OneIn(2) ? stream.WriteAll(next) : stream.WriteAll(parts));
+    }
     sent += bytes;
     if (random.OneIn(8)) Yield();
   }

@@ -114,7 +114,8 @@ unsigned SpoilEntries(unsigned count) {
   const io_uring_sq& queue = own_ring->sq;
   for (unsigned i = 0; i < count; ++i) {
     io_uring_sqe& entry = queue.sqes[(*queue.khead + i) & queue.ring_mask];
-    const bool is_transfer = entry.opcode == IORING_OP_RECV || entry.opcode == IORING_OP_SEND;
+    const bool is_transfer = entry.opcode == IORING_OP_RECV || entry.opcode == IORING_OP_SEND ||
+                             entry.opcode == IORING_OP_SEND_ZC;
     if (is_transfer && Fails(&Faults::has_short_transfers)) {
       entry.len = static_cast<uint32_t>(Shortened(entry.len));
     }

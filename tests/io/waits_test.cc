@@ -142,6 +142,12 @@ absl::Status WriteCounted(Stream& stream, std::span<const std::byte> bytes) {
   return progress.status;
 }
 
+absl::Status WriteZeroCopy(io::TcpStream& stream, std::span<const std::byte> bytes) {
+  const io::Progress progress = stream.WriteZeroCopy(bytes);
+  EXPECT_EQ(progress.bytes, progress.status.ok() ? bytes.size() : 0);
+  return progress.status;
+}
+
 using Stage = std::function<WaitStage(Runtime&)>;
 
 template <typename Stream>
@@ -400,6 +406,7 @@ const WaitStages& Stages() {
       {"TcpStream::Write", WriteStage<io::TcpStream>(Write)},
       {"TcpStream::WriteAll", WriteStage<io::TcpStream>(WriteAll)},
       {"TcpStream::WriteCounted", WriteStage<io::TcpStream>(WriteCounted)},
+      {"TcpStream::WriteZeroCopy", WriteStage<io::TcpStream>(WriteZeroCopy)},
       {"TcpStream::Connect, by name", ConnectingByName},
       {"TcpListener::Accept", Accepting},
       {"Resolver::Resolve", Resolving},

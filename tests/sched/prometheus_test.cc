@@ -248,7 +248,7 @@ TEST(PrometheusTest, EveryStatisticOfAnExecutorComesOut) {
 // A statistic that is added there must be added here. Each has a number of its own, and each number
 // must come out.
 TEST(PrometheusTest, EveryStatisticComesOut) {
-  static_assert(sizeof(PlatformPoolStatistics) == 13 * 8 && sizeof(PollerStatistics) == 6 * 8 &&
+  static_assert(sizeof(PlatformPoolStatistics) == 13 * 8 && sizeof(PollerStatistics) == 7 * 8 &&
                     sizeof(RuntimeStatistics) ==
                         27 * 8 + sizeof(PollerStatistics) + 2 * sizeof(PlatformPoolStatistics),
                 "a new field is added to AddStatistics, and here");
@@ -290,7 +290,8 @@ TEST(PrometheusTest, EveryStatisticComesOut) {
                           &all.poller.overflows,
                           &all.poller.memory_pauses,
                           &all.poller.accept_pauses,
-                          &all.poller.small_queues}) {
+                          &all.poller.small_queues,
+                          &all.poller.copied_sends}) {
     *field = number();
   }
   all.stacks = all.sized_stacks + number();

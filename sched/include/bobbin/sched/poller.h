@@ -38,6 +38,7 @@ struct PollerStatistics {
   uint64_t memory_pauses = 0;  // Sleeps of a millisecond, because the kernel had no memory.
   uint64_t accept_pauses = 0;  // Accepts that stood still for want of descriptors or memory.
   uint64_t small_queues = 0;   // Carriers whose queues are smaller than asked for.
+  uint64_t copied_sends = 0;   // Sends that were to do without a copy, and were copied.
 
   PollerStatistics& operator+=(const PollerStatistics& other) {
     early_submits += other.early_submits;
@@ -46,6 +47,7 @@ struct PollerStatistics {
     memory_pauses += other.memory_pauses;
     accept_pauses += other.accept_pauses;
     small_queues += other.small_queues;
+    copied_sends += other.copied_sends;
     return *this;
   }
   bool operator==(const PollerStatistics&) const = default;
