@@ -260,15 +260,15 @@ BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AWriterThatNeverWaitsLetsOthersRunAndObeys
   }
   EXPECT_OK(runtime()
                 .Spawn([&] {
-                  DeadlineScope scope(milliseconds(100));
                   absl::Status status;
+                  while (status.ok() && turns < 10) status = pair.left.WriteAll(Bytes("x"));
+                  DeadlineScope scope(milliseconds(10));
                   while (status.ok()) status = pair.left.WriteAll(Bytes("x"));
                   EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
                 })
                 .Join());
   is_over = true;
   for (VirtualThread& other : others) EXPECT_OK(other.Join());
-  EXPECT_GE(turns, 10);
   pair.left.Close();
 }
 
@@ -293,9 +293,10 @@ BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AReaderThatNeverWaitsLetsOthersRunAndObeys
   }
   EXPECT_OK(runtime()
                 .Spawn([&] {
-                  DeadlineScope scope(milliseconds(100));
                   std::array<std::byte, 16> buffer;
                   absl::Status status;
+                  while (status.ok() && turns < 10) status = pair.left.Read(buffer).status();
+                  DeadlineScope scope(milliseconds(10));
                   int in_a_row = 0;
                   for (int seen = 0; status.ok(); ++in_a_row) {
                     // Where there is one carrier, the other thread is on it.
@@ -309,7 +310,6 @@ BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, AReaderThatNeverWaitsLetsOthersRunAndObeys
                 .Join());
   is_over = true;
   for (VirtualThread& other : others) EXPECT_OK(other.Join());
-  EXPECT_GE(turns, 10);
   pair.left.Close();
 }
 
