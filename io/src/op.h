@@ -79,6 +79,7 @@ enum class OpCode : uint8_t {
 struct PooledSlot {
   BufferPool* pool = nullptr;
   std::byte* buffer = nullptr;
+  bool is_readable = false;  // A look has shown that there are bytes, or the end.
 };
 
 // A send without a copy, as far as it has come.

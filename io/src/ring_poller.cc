@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -104,18 +105,16 @@ bool RingPoller::DoOrStart(ParkedOp& op) noexcept {
 bool RingPoller::DoOrStartPooled(ParkedOp& op) noexcept {
   BufferPool& pool = Pool();
   pool.TakeReturned();
-  if (__builtin_expect(pool.has_queued(), 1)) {
-    Start(op, Op::Step::kCall);
-    return false;
-  }
-  if (++calls_ <= kCallsPerPollMax) {
+  auto& slot = *static_cast<PooledSlot*>(op.data_);
+  if (__builtin_expect(std::exchange(slot.is_readable, false), 0)) {
     const int32_t received = CallPooled(op);
     if (received != -EAGAIN) {
       op.set_result(received);
       return true;
     }
   }
-  Start(op, Op::Step::kLook);
+  // Without a buffer nobody calls before a look: whoever did would pass those who wait for theirs.
+  Start(op, pool.has_queued() ? Op::Step::kCall : Op::Step::kLook);
   return false;
 }
 
@@ -329,6 +328,7 @@ void RingPoller::AfterPooled(Op& op, const io_uring_cqe& completion) noexcept {
   if (op.is_cancel_wanted_) return Finish(op, -ECANCELED);
   if (is_call) return Submit(op, pool.TakeReturned() ? Op::Step::kCall : Op::Step::kLook);
   // There are bytes: whoever wanted them asks for them anew.
+  static_cast<PooledSlot*>(op.data_)->is_readable = result >= 0;
   Finish(op, result < 0 ? result : -EAGAIN);
 }
 
