@@ -250,42 +250,41 @@ template class MetricFamily<Histogram>;
 
 void MetricsSnapshot::Add(const MetricOptions& metric, MetricKind kind,
                           std::span<const double> bounds, MetricPoint point) {
-  auto family = std::find_if(metrics_.begin(), metrics_.end(), [&](const MetricSnapshot& other) {
-    return other.name == metric.name;
-  });
-  if (family == metrics_.end()) {
-    family = metrics_.insert(family, {.name = metric.name,
-                                      .help = metric.help,
-                                      .unit = metric.unit,
-                                      .kind = kind,
-                                      .bounds = {bounds.begin(), bounds.end()},
-                                      .points = {}});
+  const auto [known, is_new] = places_.try_emplace(metric.name);
+  Place& place = known->second;
+  if (is_new) {
+    place.metric = metrics_.size();
+    metrics_.push_back({.name = metric.name,
+                        .help = metric.help,
+                        .unit = metric.unit,
+                        .kind = kind,
+                        .bounds = {bounds.begin(), bounds.end()},
+                        .points = {}});
   }
+  MetricSnapshot* const family = &metrics_[place.metric];
   if (family->kind != kind ||
       !std::equal(bounds.begin(), bounds.end(), family->bounds.begin(), family->bounds.end())) {
     return;
   }
   point.attributes = internal::Sorted(std::move(point.attributes));
-  const auto same =
-      std::find_if(family->points.begin(), family->points.end(),
-                   [&](const MetricPoint& other) { return other.attributes == point.attributes; });
-  if (same == family->points.end()) {
+  const auto [at, is_first] =
+      place.points.try_emplace(internal::KeyOf(point.attributes), family->points.size());
+  if (is_first) {
     family->points.push_back(std::move(point));
     return;
   }
+  MetricPoint* const same = &family->points[at->second];
   same->value += point.value;
   for (size_t i = 0; i < point.counts.size(); ++i) same->counts[i] += point.counts[i];
 }
 
 double MetricsSnapshot::Value(std::string_view name, std::span<const Attribute> attributes) const {
-  const std::vector<Attribute> sorted = internal::Sorted({attributes.begin(), attributes.end()});
-  for (const MetricSnapshot& metric : metrics_) {
-    if (metric.name != name) continue;
-    for (const MetricPoint& point : metric.points) {
-      if (point.attributes == sorted) return point.value;
-    }
-  }
-  return 0;
+  const auto metric = places_.find(std::string(name));
+  if (metric == places_.end()) return 0;
+  const auto& points = metric->second.points;
+  const auto point =
+      points.find(internal::KeyOf(internal::Sorted({attributes.begin(), attributes.end()})));
+  return point == points.end() ? 0 : metrics_[metric->second.metric].points[point->second].value;
 }
 
 MetricsSource::~MetricsSource() {

@@ -37,6 +37,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -131,8 +132,8 @@ struct MetricOptions {
 
 class MetricsSnapshot {
  public:
-  // Adds a series of a metric. Several sources may know one: what they say is added up. A metric
-  // whose name is taken by one of another kind is left out.
+  // Adds a series of a metric; in constant time, as a rule. Several sources may know one: what they
+  // say is added up. A metric whose name is taken by one of another kind is left out.
   void AddCounter(const MetricOptions& metric, double value,
                   std::vector<Attribute> attributes = {}) {
     Add(metric, MetricKind::kCounter, {}, {std::move(attributes), value});
@@ -149,7 +150,14 @@ class MetricsSnapshot {
   double Value(std::string_view name, std::span<const Attribute> attributes = {}) const;
 
  private:
+  // Where a metric stands, and each of its series, by what only that has for attributes.
+  struct Place {
+    size_t metric = 0;
+    std::unordered_map<std::string, size_t> points = {};
+  };
+
   std::vector<MetricSnapshot> metrics_;
+  std::unordered_map<std::string, Place> places_;
 };
 
 // Whoever has numbers of its own, and adds them when they are asked for; until this ends.
