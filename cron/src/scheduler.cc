@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include <bobbin/core/internal/context_node.h>
 #include <bobbin/core/status.h>
 #include <bobbin/cron/scheduler.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/platform_pool.h>
 
 #include "cron/src/scheduler_core.h"
@@ -120,7 +120,9 @@ Scheduler::~Scheduler() {
   stop_hook_ = StopHook();
   const CancelShield shield;
   const absl::Status stopped = Stop();
-  if (!stopped.ok()) fmt::print(stderr, "{}\n", MessageOf(stopped));
+  if (!stopped.ok()) {
+    bobbin::internal::Tell({.level = LogLevel::kError, .text = MessageOf(stopped)});
+  }
 }
 
 absl::Status Scheduler::AddBody(JobOptions options, JobBody body) {

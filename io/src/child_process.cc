@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/readiness.h>
+#include <bobbin/sched/internal/notice.h>
 
 #include "io/src/printable.h"
 
@@ -47,9 +47,9 @@ ChildProcess::~ChildProcess() {
   const CancelShield shield;
   const absl::StatusOr<std::optional<ProcessEnd>> end = TryWait();
   if (!end.ok() || end->has_value()) return;
-  fmt::print(stderr,
-             "bobbin: process {} ({}) runs although nobody holds it any more: it is ended\n", id_,
-             Printable(program_));
+  bobbin::internal::Tell(
+      {.text = fmt::format("process {} ({}) runs although nobody holds it any more: it is ended",
+                           id_, Printable(program_))});
   // It may have waited for the end of its input.
   if (input_) input_.Close();
   Stop(stop_budget_).IgnoreError();

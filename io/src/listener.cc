@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/io/internal/handles.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/sleep.h>
 
 #include "io/src/blocking.h"
@@ -143,10 +143,11 @@ Result Listener::AskBlocking(Thread& self) {
 Result Listener::Pause() {
   if (Current().role() == Role::kVirtual) CurrentIoPoller().CountAcceptPause();
   if (pauses_.fetch_add(1) == 0) {
-    const std::string text = fmt::format(
-        "bobbin: accept {}: out of descriptors or memory; peers wait until there are some again\n",
-        name_);
-    std::fputs(text.c_str(), stderr);
+    bobbin::internal::Tell(
+        {.text = fmt::format(
+             "accept {}: out of descriptors or memory; peers wait until there are some again",
+             name_),
+         .fields = {{"listener", name_}}});
   }
   const absl::Status status = SleepFor(kAcceptPause);
   SpinLockHolder hold(lock_);

@@ -2,7 +2,6 @@
 
 #include "io/src/poller_choice.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/notice.h>
 
 #include "io/src/epoll_poller.h"
 #include "io/src/ring_poller.h"
@@ -39,8 +39,8 @@ class RefusedPoller final : public Poller {
 void ReportOnce(std::string_view reason) {
   static bobbin::internal::Atomic<bool> is_reported{false};  // Set by whoever reports.
   if (is_reported.exchange(true)) return;
-  std::fprintf(stderr, "bobbin: I/O by epoll, which is slower: %.*s\n",
-               static_cast<int>(reason.size()), reason.data());
+  bobbin::internal::Tell({.text = fmt::format("I/O by epoll, which is slower: {}", reason),
+                          .fields = {{"reason", reason}}});
 }
 
 }  // namespace

@@ -185,6 +185,8 @@ void AsyncTask::Discard(absl::Status reason) noexcept { executor_.Discarded(*thi
 void AsyncTask::KeepSink() { sink_ = executor_.sink(); }
 
 void AsyncTask::ReportUncaught(const absl::Status& status, std::exception_ptr exception) noexcept {
+  // The line is one of its submitter's trace, and has its fields.
+  const ContextSwap context(context_.node());
   sink_->Report(name(), status, std::move(exception));
 }
 

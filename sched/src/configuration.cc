@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <bobbin/sched/configuration.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/internal/texts.h>
 #include <bobbin/sched/run_blocking.h>
 
@@ -339,7 +339,7 @@ class Configuration::Loader {
     } else if (options_.warn != nullptr) {
       options_.warn(message);
     } else {
-      fmt::print(stderr, "bobbin: {}\n", message);
+      internal::Tell({.text = message, .fields = {{"key", key}}});
     }
   }
 

@@ -73,6 +73,16 @@ std::optional<int64_t> ParseValue(const IntegerOptions& options, std::string_vie
   return value;
 }
 
+std::optional<double> ParseValue(const NumberOptions& options, std::string_view text) {
+  text = Trimmed(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  // Not what is not a number, either.
+  if (!(value >= options.min && value <= options.max)) return std::nullopt;
+  return value;
+}
+
 std::optional<bool> ParseValue(const BoolOptions&, std::string_view text) {
   if (IsSameWord("true", text)) return true;
   if (IsSameWord("false", text)) return false;
@@ -94,6 +104,13 @@ std::string AllowedValues(const IntegerOptions& options) {
   return fmt::format("a whole number from {} to {}", options.min, options.max);
 }
 
+std::string AllowedValues(const NumberOptions& options) {
+  if (options.max == std::numeric_limits<double>::max()) {
+    return fmt::format("a number, {} or more", options.min);
+  }
+  return fmt::format("a number from {} to {}", options.min, options.max);
+}
+
 std::string AllowedValues(const BoolOptions&) { return "true or false"; }
 
 std::string AllowedValues(const DurationOptions& options) {
@@ -108,6 +125,7 @@ std::string AllowedValues(const DurationOptions& options) {
 
 std::string PrintValue(const TextOptions&, std::string_view value) { return std::string(value); }
 std::string PrintValue(const IntegerOptions&, int64_t value) { return std::to_string(value); }
+std::string PrintValue(const NumberOptions&, double value) { return fmt::format("{}", value); }
 std::string PrintValue(const BoolOptions&, bool value) { return value ? "true" : "false"; }
 std::string PrintValue(const DurationOptions&, absl::Duration value) {
   return absl::FormatDuration(value);

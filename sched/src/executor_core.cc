@@ -3,7 +3,6 @@
 #include "sched/src/executor_core.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include <bobbin/core/internal/os_thread.h>
 #include <bobbin/core/internal/task.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/spawn.h>
 
 #include "sched/src/unheard_end.h"
@@ -37,10 +37,10 @@ void Add(std::chrono::nanoseconds time, std::chrono::nanoseconds& total,
 void FailureSink::Report(std::string_view task, const absl::Status& status,
                          std::exception_ptr exception) const noexcept {
   reported_.fetch_add(1);
-  const Outcome outcome{.status = status, .exception = exception};
-  std::fprintf(stderr, "bobbin: task \"%.*s\" of executor \"%s\" failed: %s\n",
-               static_cast<int>(task.size()), task.data(), executor_.c_str(),
-               outcome.Describe().c_str());
+  const std::string why = Outcome{.status = status, .exception = exception}.Describe();
+  Tell({.level = LogLevel::kError,
+        .text = fmt::format("task \"{}\" of executor \"{}\" failed: {}", task, executor_, why),
+        .fields = {{"bobbin.task", task}, {"bobbin.executor", executor_}, {"error", why}}});
   if (handler_ == nullptr || !*handler_) return;
   (*handler_)(
       {.task = task, .executor = executor_, .status = status, .exception = std::move(exception)});

@@ -36,6 +36,7 @@ class ExecutorsCore {
   // Whether the options make sense; to be asked at the start.
   absl::Status CheckConfiguration() const;
   Executors& facade() noexcept { return facade_; }
+  const Configuration& configuration() const noexcept { return configuration_; }
   // Empty: of whatever kind.
   absl::StatusOr<Executor*> Find(std::string_view name, std::optional<ThreadKind> kind);
   // What the executor is made of; made here at its first task.

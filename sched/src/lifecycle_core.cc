@@ -16,6 +16,7 @@
 #include <bobbin/core/internal/task.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/dump.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
 
@@ -37,9 +38,9 @@ struct PhaseShare {
 // Servers and executors finish what users wait for. The last weight is for virtual threads and
 // resources, in Runtime::Shutdown.
 constexpr PhaseShare kPhases[] = {{StopPhase::kAnnounce, "announce", 1},
-                             {StopPhase::kScheduler, "scheduler", 2},
-                             {StopPhase::kServers, "servers", 4},
-                             {StopPhase::kExecutors, "executors", 4}};
+                                  {StopPhase::kScheduler, "scheduler", 2},
+                                  {StopPhase::kServers, "servers", 4},
+                                  {StopPhase::kExecutors, "executors", 4}};
 constexpr int kRestWeight = 2;
 
 std::string_view NameOf(StopPhase phase) {
@@ -76,8 +77,7 @@ LifecycleCore::~LifecycleCore() {
 
 std::shared_ptr<StopHookRecord> LifecycleCore::Add(const StopHookOptions& options,
                                                    absl::AnyInvocable<absl::Status()> hook) {
-  auto record =
-      std::make_shared<StopHookRecord>(options, std::move(hook));
+  auto record = std::make_shared<StopHookRecord>(options, std::move(hook));
   const MutexLock lock(mutex_);
   // Those that were withdrawn are nobody's but the list's.
   std::erase_if(hooks_, [](const Hook& known) { return known.use_count() == 1; });
@@ -89,7 +89,7 @@ bool LifecycleCore::Begin(std::string_view cause) {
   if (has_begun_.exchange(true)) return false;
   end_ = Deadline::After(budget_);
   stopping_.Set();
-  if (!cause.empty()) Log(fmt::format("{}; {:.1f} s for all of it", cause, Seconds(budget_)));
+  if (!cause.empty()) Say(fmt::format("{}; {:.1f} s for all of it", cause, Seconds(budget_)));
   return true;
 }
 
@@ -129,7 +129,7 @@ void LifecycleCore::RunPhases() {
   }
   runtime_.CancelAll();
   if (!result_.ok()) {
-    Log(MessageOf(result_));
+    Say(MessageOf(result_), LogLevel::kError);
     const std::string dump =
         runtime_.facade().Dump({.budget = std::chrono::milliseconds(500),
                                 .listed_max = 20,
@@ -182,7 +182,7 @@ void LifecycleCore::RunHooks(StopPhase phase, Deadline end) {
                       fmt::format("stop \"{}\": it did not end in time", hook->name)));
     }
   }
-  Log(fmt::format("phase {}, {}: {} of {} ended, {:.3f} s", static_cast<int>(phase), NameOf(phase),
+  Say(fmt::format("phase {}, {}: {} of {} ended, {:.3f} s", static_cast<int>(phase), NameOf(phase),
                   hooks.size() - late, hooks.size(), Seconds(MonotonicNow() - begin)));
 }
 
@@ -194,7 +194,7 @@ void LifecycleCore::RunExecutors(Deadline end) {
   const bool had_tasks = !runtime_.executors().IsIdle();
   Note(runtime_.executors().Shutdown(std::max(budget, std::chrono::nanoseconds::zero())));
   if (had_tasks) {
-    Log(fmt::format("phase {}, executors: {}, {:.3f} s", static_cast<int>(StopPhase::kExecutors),
+    Say(fmt::format("phase {}, executors: {}, {:.3f} s", static_cast<int>(StopPhase::kExecutors),
                     runtime_.executors().DescribeEnd(), Seconds(MonotonicNow() - begin)));
   }
 }
@@ -209,7 +209,7 @@ absl::Status LifecycleCore::CloseResources() {
     Call(*hook, end());
     result.Update(hook->result);
   }
-  Log(fmt::format("phase {}, resources: {} closed, {:.3f} s",
+  Say(fmt::format("phase {}, resources: {} closed, {:.3f} s",
                   static_cast<int>(StopPhase::kResources), hooks.size(),
                   Seconds(MonotonicNow() - begin)));
   return result;
@@ -217,8 +217,8 @@ absl::Status LifecycleCore::CloseResources() {
 
 void LifecycleCore::Note(absl::Status status) { result_.Update(std::move(status)); }
 
-void LifecycleCore::Log(std::string_view line) const {
-  std::fprintf(stderr, "bobbin: stop: %.*s\n", static_cast<int>(line.size()), line.data());
+void LifecycleCore::Say(std::string_view line, LogLevel level) const {
+  Tell({.level = level, .text = fmt::format("stop: {}", line)});
 }
 
 }  // namespace bobbin::internal

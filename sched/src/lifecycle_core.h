@@ -28,6 +28,7 @@
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/sched/lifecycle.h>
+#include <bobbin/sched/log.h>
 
 #include "sched/src/os_thread_handle.h"
 
@@ -59,6 +60,8 @@ class LifecycleCore {
 
   Lifecycle& facade() noexcept { return facade_; }
   Event& stopping() noexcept { return stopping_; }
+  // Before the runtime has started.
+  void set_budget(std::chrono::nanoseconds budget) noexcept { budget_ = budget; }
 
   std::shared_ptr<StopHookRecord> Add(const StopHookOptions& options,
                                       absl::AnyInvocable<absl::Status()> hook);
@@ -85,10 +88,10 @@ class LifecycleCore {
   void RunHooks(StopPhase phase, Deadline end);
   void RunExecutors(Deadline end);
   void Note(absl::Status status);
-  void Log(std::string_view line) const;
+  void Say(std::string_view line, LogLevel level = LogLevel::kInfo) const;
 
   RuntimeCore& runtime_;
-  const std::chrono::nanoseconds budget_;
+  std::chrono::nanoseconds budget_;  // Does not change once the runtime has started.
   Lifecycle facade_{*this};
 
   Mutex mutex_;

@@ -7,6 +7,7 @@
 
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/spin_lock.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/log.h>
 #include <bobbin/sched/span.h>
 
@@ -28,6 +29,7 @@ struct Logging {
 
   internal::SpinLock lock;
   std::shared_ptr<LogSink> sink ABSL_GUARDED_BY(lock) = std::make_shared<StandardError>();
+  bool is_programs_own ABSL_GUARDED_BY(lock) = false;  // The sink.
 
   static Logging& Get() {
     static Logging& logging = *std::make_unique<Logging>().release();
@@ -63,12 +65,14 @@ std::string LogRecord::ToString() const {
 }
 
 void SetLogging(LogOptions options) {
-  if (options.sink == nullptr) options.sink = std::make_shared<StandardError>();
+  const bool is_programs_own = options.sink != nullptr;
+  if (!is_programs_own) options.sink = std::make_shared<StandardError>();
   Logging& logging = Logging::Get();
   logging.level.store(options.level);
   {
     internal::SpinLockHolder hold(logging.lock);
     logging.sink.swap(options.sink);
+    logging.is_programs_own = is_programs_own;
   }
   // The old sink ends here, without the lock: what it does then takes a while.
 }
@@ -91,6 +95,27 @@ void Log(LogLevel level, std::string_view text, std::vector<Attribute> fields) {
   }
   sink->Add(record);
 }
+
+namespace internal {
+
+void Tell(Notice notice) {
+  Logging& logging = Logging::Get();
+  bool is_line;
+  {
+    SpinLockHolder hold(logging.lock);
+    is_line = logging.is_programs_own;
+  }
+  if (is_line) {
+    if (!notice.stack.empty()) notice.fields.push_back({"stack", notice.stack});
+    Log(notice.level, notice.text, std::move(notice.fields));
+    return;
+  }
+  // At once, so that nothing comes in between.
+  const std::string text = fmt::format("bobbin: {}\n{}", notice.text, notice.stack);
+  std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace internal
 
 LogFields::LogFields(std::vector<Attribute> fields)
     : scope_(fields_in_force, [&] {

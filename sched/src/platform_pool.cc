@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <cstdio>
-
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/internal/context_node.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/core/internal/word_lock.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/platform_pool.h>
 
 #include "sched/src/current_runtime.h"
@@ -124,8 +123,7 @@ PlatformPool::~PlatformPool() {
   if (core_->is_shut_down()) return;
   const absl::Status status = Shutdown();
   if (status.ok()) return;
-  const std::string_view message = MessageOf(status);
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(message.size()), message.data());
+  internal::Tell({.level = LogLevel::kError, .text = MessageOf(status)});
 }
 
 absl::Status PlatformPool::Submit(absl::AnyInvocable<void() &&> body) {

@@ -9,6 +9,7 @@
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/thread.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/runtime.h>
 
 #include "sched/src/current_runtime.h"
@@ -35,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
 Runtime::~Runtime() {
   if (core_ == nullptr) return;
   const absl::Status ended = Shutdown();
-  if (!ended.ok()) std::fprintf(stderr, "bobbin: %s\n", std::string(MessageOf(ended)).c_str());
+  if (!ended.ok()) internal::Tell({.level = LogLevel::kError, .text = MessageOf(ended)});
   // Carriers that would not end still use it.
   if (core_->has_abandoned_carriers()) static_cast<void>(core_.release());
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -14,6 +15,7 @@
 #include <bobbin/core/internal/stack_overflow.h>
 #include <bobbin/core/internal/thread_signal.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/keys.h>
 
 #include "sched/src/current_runtime.h"
 #include "sched/src/dump.h"
@@ -73,8 +75,18 @@ RuntimeCore::~RuntimeCore() {
   for (const auto& carrier : carriers_) carrier->AwaitGuests();
 }
 
+absl::Status RuntimeCore::Configure() {
+  BOBBIN_RETURN_IF_ERROR(executors_.CheckConfiguration());
+  BOBBIN_ASSIGN_OR_RETURN(const std::optional<absl::Duration> budget,
+                          executors_.configuration().Find(keys::kShutdownBudget));
+  if (!budget.has_value()) return absl::OkStatus();
+  options_.shutdown_budget = absl::ToChronoNanoseconds(*budget);
+  lifecycle_.set_budget(options_.shutdown_budget);
+  return absl::OkStatus();
+}
+
 absl::Status RuntimeCore::Start() {
-  if (absl::Status mistake = executors_.CheckConfiguration(); !mistake.ok()) {
+  if (absl::Status mistake = Configure(); !mistake.ok()) {
     is_stopped_.store(true);
     return mistake;
   }

@@ -132,6 +132,8 @@ class RuntimeCore {
   size_t SizedLive() noexcept;
   // Whether the system has refused to give more stacks, and there is none for one more thread.
   bool IsOutOfStacks() noexcept;
+  // Reads what the configuration says of the runtime itself; checks what it says of executors.
+  absl::Status Configure();
   // Without a look at the limit.
   Task* AllocateTask(std::string_view name);
   // The calling thread's carrier, if it is one of this runtime's.

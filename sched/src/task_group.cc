@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/sched/task_group.h>
-
-#include <cstdio>
 #include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/notice.h>
+#include <bobbin/sched/task_group.h>
 
 namespace bobbin {
 
@@ -25,8 +26,7 @@ using internal::WakeList;
 
 namespace {
 constexpr internal::WaitKind kGroupWait = {"task group", internal::WaitObject::kAddress};
-constexpr internal::WaitKind kPlaceWait = {"place in a task group",
-                                           internal::WaitObject::kAddress};
+constexpr internal::WaitKind kPlaceWait = {"place in a task group", internal::WaitObject::kAddress};
 }  // namespace
 
 TaskGroup::TaskGroup(TaskGroupOptions options)
@@ -147,9 +147,10 @@ std::list<ChildFailure> TaskGroup::Report(std::string_view name, uint64_t id,
   if (options_.on_failure == OnFailure::kCollect) {
     report.push_back({std::string(name), id, outcome.status, outcome.exception});
   } else if (options_.on_failure == OnFailure::kLog) {
-    std::fprintf(stderr, "bobbin: virtual thread \"%.*s\" (id %llu) failed: %s\n",
-                 static_cast<int>(name.size()), name.data(), static_cast<unsigned long long>(id),
-                 outcome.Describe().c_str());
+    const std::string why = outcome.Describe();
+    internal::Tell({.level = LogLevel::kError,
+                    .text = fmt::format("virtual thread \"{}\" (id {}) failed: {}", name, id, why),
+                    .fields = {{"bobbin.vthread", name}, {"error", why}}});
   }
   return report;
 }

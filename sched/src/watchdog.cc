@@ -3,7 +3,6 @@
 #include "sched/src/watchdog.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,24 +12,34 @@
 #include <bobbin/core/internal/backtrace.h>
 #include <bobbin/core/internal/stack_sample.h>
 #include <bobbin/core/role.h>
+#include <bobbin/sched/internal/notice.h>
 
 #include "sched/src/carrier.h"
 #include "sched/src/limits.h"
 
 namespace bobbin {
 
-std::string CarrierHold::Text() const {
-  const double milliseconds = std::chrono::duration<double, std::milli>(held).count();
+namespace {
+
+// What has happened, without the stack.
+std::string Headline(const CarrierHold& hold) {
+  const double milliseconds = std::chrono::duration<double, std::milli>(hold.held).count();
   std::string text =
-      fmt::format("bobbin: carrier {} is held for {:.0f} ms by ", carrier, milliseconds);
-  text += stack.empty()    ? "somebody who has not answered"
-          : thread_id == 0 ? "its own work"
-                           : fmt::format("virtual thread \"{}\" (id {})", thread_name, thread_id);
-  text += kind == Kind::kComputes ? ", which computes" : ", which blocks in the kernel";
-  if (unreported != 0) text += fmt::format("; {} more were not reported", unreported);
-  text += '\n';
-  text += stack;
+      fmt::format("carrier {} is held for {:.0f} ms by ", hold.carrier, milliseconds);
+  text += hold.stack.empty() ? "somebody who has not answered"
+          : hold.thread_id == 0
+              ? "its own work"
+              : fmt::format("virtual thread \"{}\" (id {})", hold.thread_name, hold.thread_id);
+  text += hold.kind == CarrierHold::Kind::kComputes ? ", which computes"
+                                                    : ", which blocks in the kernel";
+  if (hold.unreported != 0) text += fmt::format("; {} more were not reported", hold.unreported);
   return text;
+}
+
+}  // namespace
+
+std::string CarrierHold::Text() const {
+  return fmt::format("bobbin: {}\n{}", Headline(*this), stack);
 }
 
 namespace internal {
@@ -100,7 +109,11 @@ void Watchdog::Report(const Carrier& carrier, const Suspect& suspect) {
   if (options_.report) {
     options_.report(hold);
   } else {
-    std::fputs(hold.Text().c_str(), stderr);
+    Tell({.text = Headline(hold),
+          .fields = {{"bobbin.carrier", hold.carrier},
+                     {"bobbin.hold.kind", computes ? "computing" : "blocking"},
+                     {"bobbin.vthread", hold.thread_name}},
+          .stack = hold.stack});
   }
 }
 

@@ -22,6 +22,7 @@
 
 #include "tests/io/http_test.h"
 #include "tests/io/io_test.h"
+#include "tests/support/kept_lines.h"
 #include "tests/support/kept_spans.h"
 #include "tests/support/thread_probe.h"
 
@@ -95,6 +96,7 @@ BOBBIN_IO_TEST(HttpSpanTest, ARequestHasOneUnderItsCallers) {
 }
 
 BOBBIN_IO_TEST(HttpSpanTest, EachRequestHasItsOwnTraceAndItsOutcome) {
+  const KeptLines lines;
   const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   Router router;
@@ -133,6 +135,10 @@ BOBBIN_IO_TEST(HttpSpanTest, EachRequestHasItsOwnTraceAndItsOutcome) {
   EXPECT_EQ(SaidOf(spans[3], "http.request.method_original"), "BREW");
   EXPECT_EQ(spans[4].name, "GET /cut");
   EXPECT_EQ(SaidOf(spans[4], "error.type"), "DATA_LOSS");
+  const std::vector<LogRecord> fails = lines.With("the handler of GET /fails failed: broken");
+  ASSERT_THAT(fails, SizeIs(1));
+  EXPECT_EQ(fails[0].span.trace_id, spans[1].context.trace_id);
+  EXPECT_THAT(lines.With("the handler of GET /throws threw: "), SizeIs(1));
   for (size_t i = 1; i < spans.size(); ++i) {
     EXPECT_FALSE(spans[i].parent.is_set());
     EXPECT_NE(spans[i].context.trace_id, spans[i - 1].context.trace_id);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include <bobbin/core/internal/capture_exception.h>
 #include <bobbin/core/internal/task.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/notice.h>
 
 #include "io/src/http/ascii.h"
 #include "io/src/http/spans.h"
@@ -417,9 +417,10 @@ void ServerSession::Linger() {
 }
 
 void ServerSession::Report(std::string_view what, std::string_view why) const {
-  const std::string line = fmt::format("bobbin: {}: the handler of {} {} {}: {}\n", options_.name,
-                                       head_.method, head_.target, what, why);
-  std::fputs(line.c_str(), stderr);
+  bobbin::internal::Tell({.level = LogLevel::kError,
+                          .text = fmt::format("{}: the handler of {} {} {}: {}", options_.name,
+                                              head_.method, head_.target, what, why),
+                          .fields = {{"http.request.method", head_.method}, {"error", why}}});
 }
 
 }  // namespace bobbin::io::http::internal

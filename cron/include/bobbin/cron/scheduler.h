@@ -109,7 +109,7 @@ class Scheduler {
   explicit Scheduler(SchedulerOptions options = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
-  // Stops, if that has not been done, and prints to standard error who is left.
+  // Stops, if that has not been done, and says who is left (sched/log.h).
   ~Scheduler();
 
   // Puts a job into the timetable. The body takes a JobRun, or nothing, and returns a status, or

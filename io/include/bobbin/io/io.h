@@ -7,7 +7,7 @@
 // Programs behave the same with both; with a ring they are faster. A container's default seccomp
 // profile refuses io_uring, as do some distributions' settings, so AutoPoller tries it out before
 // the first carrier starts: it sets a ring up and receives, accepts and cancels with it. If that
-// does not work, all carriers of the runtime use epoll; the reason is printed to standard error
+// does not work, all carriers of the runtime use epoll; the reason is a line of the log (log.h)
 // once a process, and Runtime::poller_reason has it.
 //
 // The environment variable BOBBIN_IO has a say where AutoPoller decides: `auto`, `uring` (the

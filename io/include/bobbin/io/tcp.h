@@ -206,8 +206,8 @@ class TcpListener {
   void Close();
 
   const SocketAddress& local_address() const;
-  // How often it has stood still for want of descriptors or memory. The first time is told on
-  // standard error.
+  // How often it has stood still for want of descriptors or memory. The first time is a line of the
+  // log (sched/log.h).
   uint64_t accept_pauses() const;
   // Whether it holds a listening socket, open or closed.
   explicit operator bool() const { return listener_ != nullptr; }

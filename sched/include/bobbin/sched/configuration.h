@@ -68,7 +68,7 @@ struct ConfigurationOptions {
   // What becomes of a key below bobbin. that no ConfigurationKey has.
   enum class UnknownKeys : uint8_t { kWarn, kRefuse };
   UnknownKeys unknown_keys = UnknownKeys::kWarn;
-  // Who gets the warnings; standard error if nobody does.
+  // Who gets the warnings; the log (log.h) if nobody does.
   absl::AnyInvocable<void(std::string_view warning)> warn = {};
 };
 

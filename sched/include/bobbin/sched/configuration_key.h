@@ -10,6 +10,7 @@
 //   T                  options beside the common ones       takes
 //   std::string        -                                    any text
 //   int64_t            min, max                             a whole number
+//   double             min, max                             a number, as 0.25
 //   bool               -                                    true or false
 //   absl::Duration     min, max                             10s, 1h30m, PT1M, or milliseconds
 //   an enum            words                                one of the words, in any case
@@ -61,7 +62,8 @@ struct ConfigurationWord {
 //   is_secret     its value is never shown; so is that of a key that sounds secret
 template <typename T>
 struct ConfigurationKeyOptions {
-  static_assert(std::is_enum_v<T>, "text, an int64_t, a bool, an absl::Duration, or an enum");
+  static_assert(std::is_enum_v<T>,
+                "text, an int64_t, a double, a bool, an absl::Duration, or an enum");
   std::string_view name;
   std::string_view meaning = {};
   std::optional<T> fallback = {};
@@ -91,6 +93,18 @@ struct ConfigurationKeyOptions<int64_t> {
   bool is_secret = false;
   int64_t min = 0;
   int64_t max = std::numeric_limits<int64_t>::max();
+};
+
+template <>
+struct ConfigurationKeyOptions<double> {
+  std::string_view name;
+  std::string_view meaning = {};
+  std::optional<double> fallback = {};
+  std::string_view default_text = {};
+  std::string_view environment = {};
+  bool is_secret = false;
+  double min = 0;
+  double max = std::numeric_limits<double>::max();
 };
 
 template <>
@@ -173,20 +187,24 @@ class ConfigurationKeyBase {
 
 using TextOptions = ConfigurationKeyOptions<std::string>;
 using IntegerOptions = ConfigurationKeyOptions<int64_t>;
+using NumberOptions = ConfigurationKeyOptions<double>;
 using BoolOptions = ConfigurationKeyOptions<bool>;
 using DurationOptions = ConfigurationKeyOptions<absl::Duration>;
 
 // How a value of each type is read and written.
 std::optional<std::string> ParseValue(const TextOptions& options, std::string_view text);
 std::optional<int64_t> ParseValue(const IntegerOptions& options, std::string_view text);
+std::optional<double> ParseValue(const NumberOptions& options, std::string_view text);
 std::optional<bool> ParseValue(const BoolOptions& options, std::string_view text);
 std::optional<absl::Duration> ParseValue(const DurationOptions& options, std::string_view text);
 std::string AllowedValues(const TextOptions& options);
 std::string AllowedValues(const IntegerOptions& options);
+std::string AllowedValues(const NumberOptions& options);
 std::string AllowedValues(const BoolOptions& options);
 std::string AllowedValues(const DurationOptions& options);
 std::string PrintValue(const TextOptions& options, std::string_view value);
 std::string PrintValue(const IntegerOptions& options, int64_t value);
+std::string PrintValue(const NumberOptions& options, double value);
 std::string PrintValue(const BoolOptions& options, bool value);
 std::string PrintValue(const DurationOptions& options, absl::Duration value);
 

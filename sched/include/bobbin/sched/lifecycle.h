@@ -17,8 +17,8 @@
 // called by the thread that shuts it down, the last one registered first.
 //
 // Stop is begun once, whoever asks, and as often: by Stop, RequestStop, a signal, or the runtime's
-// end. Each phase that has something to do is told in a line on standard error, and so is, with
-// its stack, what is still running at the end.
+// end. Each phase that has something to do is told in a line of the log (log.h); what is still
+// running at the end is shown, with its stack, on standard error.
 //
 //   Called from   any thread. StopHook's destructor: not from its own hook.
 //   Suspends      Stop, until phase 5 has begun. StopHook's destructor, while its hook runs.

@@ -6,7 +6,12 @@
 // A line has a level, a text, its own fields, those in force, and the ids of the span it was
 // written in. Until SetLogging says otherwise, lines from kInfo on go to standard error, as text.
 //
-//   Called from   Log: any thread; a sink is called on the same one. LogFields: as ContextScope.
+// Where the program has set a sink, what the libraries have to say - a failure that nobody hears
+// of, a carrier that is held, accepting that stands still, the phases of a stop - are lines, too.
+// Else it goes to standard error, after "bobbin: ". docs/observability.md has the list.
+//
+//   Called from   Log: any thread; a sink is called on the same one, which may be the libraries'
+//                 own. LogFields: as ContextScope.
 //   Suspends      as the sink does; standard error blocks while it is full. See JsonLines for one
 //                 that does not.
 //   Memory        Fields do not change, so that threads share them.

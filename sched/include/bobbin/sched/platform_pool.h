@@ -117,7 +117,7 @@ class PlatformPool {
   explicit PlatformPool(PlatformPoolOptions options = {});
   PlatformPool(const PlatformPool&) = delete;
   PlatformPool& operator=(const PlatformPool&) = delete;
-  // Shuts down, if that has not been done, and prints to standard error who is left.
+  // Shuts down, if that has not been done, and says who is left (log.h).
   ~PlatformPool();
 
   // Runs `body` on a platform thread and returns what it returned: a T as StatusOr<T>, nothing as

@@ -70,7 +70,7 @@ namespace bobbin {
 enum class OnFailure : uint8_t {
   kCancelOthers,  // The first failure cancels the other children; Wait reports it.
   kCollect,       // The others go on; Wait reports the first failure, TakeFailures all of them.
-  // A failure is written to standard error and ends only its child; Wait returns OK.
+  // A failure is a line of the log (log.h) and ends only its child; Wait returns OK.
   kLog,
 };
 

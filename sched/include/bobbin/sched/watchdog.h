@@ -65,7 +65,7 @@ struct WatchdogOptions {
   std::chrono::nanoseconds limit = std::chrono::milliseconds(20);
   // More are counted, but not reported.
   int reports_per_minute = 10;
-  // Empty: Text() goes to standard error.
+  // Empty: it is a line of the log (log.h), or Text() on standard error.
   absl::AnyInvocable<void(const CarrierHold&)> report = {};
 };
 

@@ -17,7 +17,7 @@
 //   Cancellation  As io::Server. A handler is cancelled when a drain's grace is over, or when the
 //                 server goes.
 //   Errors        A handler's status becomes an answer: see router.h. An exception, and what
-//                 becomes a 500, is written to standard error. Requests that are refused are
+//                 becomes a 500, is a line of the log (sched/log.h). Requests that are refused are
 //                 counted; handshakes that fail are, too, by the TLS context.
 //   Lifetime      What the handler refers to must outlive the server.
 //   Cost          A request: one read and one write; parsing allocates nothing once a connection
