@@ -76,6 +76,18 @@ inline constexpr int64_t kOutboxFollowersWithin = 1000;
 inline constexpr std::chrono::milliseconds kQueuePauseMin(50);
 inline constexpr std::chrono::milliseconds kQueuePauseMax(1'000);
 
+// What a runner makes ready in one statement. Not tuned.
+inline constexpr int kQueuePromotedMax = 1000;
+
+// How often a runner that has enough to do looks all the same for what has become due.
+inline constexpr std::chrono::milliseconds kQueuePromoteEvery(50);
+
+// How long one attempt of a runner takes at most to write down the end of a task.
+inline constexpr std::chrono::seconds kQueueSettleMax(5);
+
+// How often a unique key is tried that comes and goes.
+inline constexpr int kQueueUniqueTries = 8;
+
 // Longer leases and pauses are this long: times are added up in nanoseconds.
 inline constexpr absl::Duration kQueueTimeMax = absl::Hours(24 * 366);
 

@@ -21,6 +21,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/cron/lease.h>
 #include <bobbin/db/outbox_relay.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/log.h>
 #include <bobbin/sched/task_group.h>
 
@@ -130,6 +131,12 @@ class OutboxRelayCore {
 };
 
 absl::Status OutboxRelayCore::Run() {
+  // A runtime that ends has the messages sent that are on their way.
+  const StopHook stop_hook =
+      CurrentLifecycle().OnStop({.phase = StopPhase::kScheduler, .name = "outbox"}, [this] {
+        Stop();
+        return absl::OkStatus();
+      });
   auto pause = kQueuePauseMin;
   while (!stop_.IsSet()) {
     BOBBIN_RETURN_IF_ERROR(CheckStop());
@@ -137,7 +144,8 @@ absl::Status OutboxRelayCore::Run() {
     if (!tally.ok()) {
       BOBBIN_RETURN_IF_ERROR(CheckStop());
       Log(LogLevel::kWarning, "outbox: the database has failed",
-          {{"outbox", outbox_->options().table}, {"error", tally.status().ToString()}});
+          {{"outbox", outbox_->options().table},
+           {"error", tally.status().ToString(absl::StatusToStringMode::kWithNoExtraData)}});
       const absl::Status stopped = stop_.WaitUntil(Deadline::After(pause));
       if (!stopped.ok()) BOBBIN_RETURN_IF_ERROR(CheckStop());
       pause = std::min<std::chrono::milliseconds>(pause * 2, kQueuePauseMax);
@@ -254,7 +262,9 @@ void OutboxRelayCore::Judge(Batch& batch) {
       case Fate::kFailed: {
         const bool is_dead = message.attempt >= options_.attempts_max ||
                              options_.permanent.Contains(sending.error.code());
-        OutboxCore::Failure failure = {.id = message.id, .error = sending.error.ToString()};
+        OutboxCore::Failure failure = {
+            .id = message.id,
+            .error = sending.error.ToString(absl::StatusToStringMode::kWithNoExtraData)};
         if (is_dead) {
           failure.then = OutboxCore::Failure::Then::kDead;
           ++more.dead;
@@ -295,7 +305,8 @@ void OutboxRelayCore::Settle(Batch& batch) {
     }
     if (status.ok()) return;
     Log(LogLevel::kWarning, "outbox: what was sent is not written down",
-        {{"outbox", outbox_->options().table}, {"error", status.ToString()}});
+        {{"outbox", outbox_->options().table},
+         {"error", status.ToString(absl::StatusToStringMode::kWithNoExtraData)}});
     if (is_last || MonotonicNow() >= PartOfLease(batch, 1.0)) break;
     // OK: it is to stop.
     is_last = stop_.WaitUntil(Deadline::After(pause)).ok() || !CheckStop().ok();

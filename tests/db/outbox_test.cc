@@ -90,7 +90,7 @@ void Pass(Database& database, absl::Duration time) {
       database.Execute("update outbox set due_at = due_at - $1", absl::ToInt64Milliseconds(time)));
 }
 
-BOBBIN_IO_TEST(OutboxTest, WhatWasCommittedIsSentAndWhatWasRolledBackIsNot) {
+BOBBIN_EPOLL_TEST(OutboxTest, WhatWasCommittedIsSentAndWhatWasRolledBackIsNot) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     const std::string payload("a\0b\xff", 4);
@@ -122,7 +122,7 @@ BOBBIN_IO_TEST(OutboxTest, WhatWasCommittedIsSentAndWhatWasRolledBackIsNot) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, EachKeyKeepsItsOrder) {
+BOBBIN_EPOLL_TEST(OutboxTest, EachKeyKeepsItsOrder) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     constexpr int kKeys = 5;
@@ -151,7 +151,7 @@ BOBBIN_IO_TEST(OutboxTest, EachKeyKeepsItsOrder) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, AKeyThatFailsWaitsAndHoldsUpNoOther) {
+BOBBIN_EPOLL_TEST(OutboxTest, AKeyThatFailsWaitsAndHoldsUpNoOther) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     for (const std::string_view key : {"bad", "good"}) {
@@ -192,7 +192,7 @@ BOBBIN_IO_TEST(OutboxTest, AKeyThatFailsWaitsAndHoldsUpNoOther) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, APoisonMessageBecomesADeadLetter) {
+BOBBIN_EPOLL_TEST(OutboxTest, APoisonMessageBecomesADeadLetter) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     for (const std::string_view payload : {"poison", "throw", "2", "wrong", "3"}) {
@@ -239,7 +239,7 @@ BOBBIN_IO_TEST(OutboxTest, APoisonMessageBecomesADeadLetter) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, ABatchOfADeadRelayIsSentWhenItsLeaseIsOver) {
+BOBBIN_EPOLL_TEST(OutboxTest, ABatchOfADeadRelayIsSentWhenItsLeaseIsOver) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     for (const std::string_view payload : {"1", "2"}) {
@@ -270,7 +270,7 @@ BOBBIN_IO_TEST(OutboxTest, ABatchOfADeadRelayIsSentWhenItsLeaseIsOver) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, ARelayIsToldOfCommitsAndStops) {
+BOBBIN_EPOLL_TEST(OutboxTest, ARelayIsToldOfCommitsAndStops) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     Receiver receiver;
@@ -290,7 +290,7 @@ BOBBIN_IO_TEST(OutboxTest, ARelayIsToldOfCommitsAndStops) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, ARetryIsSentWhenItIsDueWithoutPolling) {
+BOBBIN_EPOLL_TEST(OutboxTest, ARetryIsSentWhenItIsDueWithoutPolling) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     Receiver receiver;
@@ -308,7 +308,7 @@ BOBBIN_IO_TEST(OutboxTest, ARetryIsSentWhenItIsDueWithoutPolling) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, ACancelledRelayGivesBackWhatItHasNotSent) {
+BOBBIN_EPOLL_TEST(OutboxTest, ACancelledRelayGivesBackWhatItHasNotSent) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     for (const std::string_view payload : {"1", "2", "3"}) {
@@ -338,7 +338,7 @@ BOBBIN_IO_TEST(OutboxTest, ACancelledRelayGivesBackWhatItHasNotSent) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, SentMessagesAreKeptAndDropped) {
+BOBBIN_EPOLL_TEST(OutboxTest, SentMessagesAreKeptAndDropped) {
   OnEachDatabase([](Database& db) {
     const Outbox outbox = MustOpen(db);
     Add(db, outbox, {.topic = "t", .payload = "x"});
@@ -355,7 +355,7 @@ BOBBIN_IO_TEST(OutboxTest, SentMessagesAreKeptAndDropped) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, ItsNumbersAreMetrics) {
+BOBBIN_EPOLL_TEST(OutboxTest, ItsNumbersAreMetrics) {
   OnEachDatabase([](Database& db) {
     Metrics metrics;
     const Outbox outbox = MustOpen(db);
@@ -379,7 +379,7 @@ BOBBIN_IO_TEST(OutboxTest, ItsNumbersAreMetrics) {
   });
 }
 
-BOBBIN_IO_TEST(OutboxTest, NamesAreCheckedAndTablesAreMadeOnce) {
+BOBBIN_EPOLL_TEST(OutboxTest, NamesAreCheckedAndTablesAreMadeOnce) {
   OnEachDatabase([](Database& db) {
     EXPECT_THAT(Outbox::Open(db, {.table = "a b"}).status(), StatusIs(test::kInvalidArgument));
     EXPECT_THAT(Outbox::Open(db, {.channel = "a'b"}).status(), StatusIs(test::kInvalidArgument));
@@ -416,7 +416,7 @@ BOBBIN_IO_TEST(OutboxTest, ARelayOfAnotherProcessIsNotified) {
 
 // Transactions of one key are kept apart, so that the order of their commits is that of their
 // numbers, even if the first one takes its time.
-BOBBIN_IO_TEST(OutboxTest, TheOrderOfAKeyIsThatOfTheCommits) {
+BOBBIN_EPOLL_TEST(OutboxTest, TheOrderOfAKeyIsThatOfTheCommits) {
   const Schema schema;
   PgPool pool = schema.Open();
   const Outbox outbox = MustOpen(pool);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The waits of relays and runners, one by one, as docs/waits.md lists them.
+// The waits of relays and runners, one by one, as docs/waits.md lists them. Before and between them
+// they talk to the database.
 
 #include <memory>
 #include <utility>
@@ -8,8 +9,10 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/event.h>
+#include <bobbin/db/durable_queue.h>
 #include <bobbin/db/outbox.h>
 #include <bobbin/db/outbox_relay.h>
+#include <bobbin/db/queue_runner.h>
 #include <bobbin/db/sqlite.h>
 #include <bobbin/sched/runtime.h>
 
@@ -19,9 +22,12 @@
 namespace bobbin::test {
 namespace {
 
+using db::DurableQueue;
 using db::Outbox;
 using db::OutboxMessage;
 using db::OutboxRelay;
+using db::QueueRunner;
+using db::QueueTask;
 using db::Sqlite;
 
 Sqlite OpenInMemory() { return Sqlite::Open({.path = ":memory:"}).value(); }
@@ -37,7 +43,8 @@ WaitStage Relaying(Runtime&) {
   return {.wait = [all] { return all->relay.Run(); },
           .satisfy = [all] { all->relay.Stop(); },
           .waiters = Waiters::kOfRuntime,
-          .sight_on_os_threads = Sight::kBlurred};
+          .sight_on_os_threads = Sight::kBlurred,
+          .rest = Rest::kBroken};
 }
 
 // Its function waits until the event is set.
@@ -55,13 +62,30 @@ WaitStage Sending(Runtime&) {
   return {.wait = [all] { return all->relay.SendDue().status(); },
           .satisfy = [all] { all->go.Set(); },
           .waiters = Waiters::kOfRuntime,
-          .sight_on_os_threads = Sight::kBlurred};
+          .sight_on_os_threads = Sight::kBlurred,
+          .rest = Rest::kBroken};
+}
+
+WaitStage Running(Runtime&) {
+  struct Quiet {
+    Sqlite db = OpenInMemory();
+    DurableQueue queue = DurableQueue::Open(db).value();
+    QueueRunner runner{
+        queue, {.poll = absl::Hours(1)}, [](const QueueTask&) { return absl::OkStatus(); }};
+  };
+  auto all = std::make_shared<Quiet>();
+  return {.wait = [all] { return all->runner.Run(); },
+          .satisfy = [all] { all->runner.Stop(); },
+          .waiters = Waiters::kOfRuntime,
+          .sight_on_os_threads = Sight::kBlurred,
+          .rest = Rest::kBroken};
 }
 
 const WaitStages& Stages() {
   static const WaitStages stages = {
       {"OutboxRelay::Run", Relaying},
       {"OutboxRelay::SendDue", Sending},
+      {"QueueRunner::Run", Running},
   };
   return stages;
 }

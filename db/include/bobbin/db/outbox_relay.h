@@ -115,7 +115,7 @@ class OutboxRelay {
   OutboxRelay& operator=(const OutboxRelay&) = delete;
   ~OutboxRelay();
 
-  // Sends what comes until Stop, and then returns OK.
+  // Sends what comes until Stop, or until the runtime stops (lifecycle.h), and then returns OK.
   absl::Status Run();
   // Sends until nothing is due. Returns how many were sent. For jobs.
   absl::StatusOr<int64_t> SendDue();
