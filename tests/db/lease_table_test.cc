@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -24,11 +21,11 @@
 #include <bobbin/db/lease_table.h>
 #include <bobbin/db/pg_pool.h>
 #include <bobbin/db/sqlite.h>
-#include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
 #include "tests/db/pg_test.h"
+#include "tests/support/twin_process.h"
 
 namespace bobbin::db {
 namespace {
@@ -41,6 +38,7 @@ using test::IsOkAndHolds;
 using test::Rounds;
 using test::Schema;
 using test::StatusIs;
+using test::TwinProcess;
 using Layout = LeaseTableOptions::Layout;
 
 // A store with a database of its own: as in another process.
@@ -248,43 +246,20 @@ absl::Status Count(const std::string& conninfo, int64_t up_to) {
   }
 }
 
-constexpr char kCountVariable[] = "BOBBIN_TEST_COUNT";
 constexpr int64_t kUpTo = 30;
 
 BOBBIN_IO_TEST(LeaseTableTest, TwoProcessesNeverHoldItAtOnce) {
-  if (const char* const conninfo = std::getenv(kCountVariable)) {
+  if (const char* const conninfo = TwinProcess::Errand()) {
     EXPECT_OK(Count(conninfo, kUpTo));
     return;
   }
   const Schema schema;
   PgPool pool = schema.OpenWithTable();
   ASSERT_OK(pool.ExecuteScript("insert into t values (0); create table adder(process int8)"));
-  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
-  const std::string filter =
-      std::string("--gtest_filter=") + test.test_suite_name() + "." + test.name();
-  const std::string variable = std::string(kCountVariable) + "=" + schema.conninfo();
-  std::vector<pid_t> children;
-  for (int i = 0; i < 2; ++i) {
-    std::string program = "/proc/self/exe";
-    std::string argument = filter;
-    std::string wish = variable;
-    std::vector<char*> environment = {wish.data()};
-    for (char** each = environ; *each != nullptr; ++each) environment.push_back(*each);
-    environment.push_back(nullptr);
-    char* const arguments[] = {program.data(), argument.data(), nullptr};
-    pid_t child = 0;
-    ASSERT_EQ(
-        ::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data()), 0);
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    const absl::StatusOr<int> status = RunBlocking([child]() -> absl::StatusOr<int> {
-      int how = 0;
-      if (::waitpid(child, &how, 0) != child) return absl::InternalError("waitpid");
-      return how;
-    });
-    EXPECT_THAT(status, IsOkAndHolds(0));
-  }
+  TwinProcess first(schema.conninfo());
+  TwinProcess second(schema.conninfo());
+  EXPECT_THAT(first.Wait(), IsOkAndHolds(0));
+  EXPECT_THAT(second.Wait(), IsOkAndHolds(0));
   EXPECT_THAT(pool.Query("select n from t")->Only<int64_t>(), IsOkAndHolds(kUpTo));
   EXPECT_THAT(pool.Query("select count(*) from adder")->Only<int64_t>(), IsOkAndHolds(kUpTo));
   EXPECT_THAT(pool.Query("select count(distinct process) from adder")->Only<int64_t>(),
