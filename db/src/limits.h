@@ -26,6 +26,10 @@ inline constexpr std::chrono::microseconds kBusyDelayMax(20'000);
 // grow beyond; it then shrinks to this.
 inline constexpr int64_t kJournalBytesKept = int64_t{64} << 20;
 
+// For so long a commit waits for statements that read, when the log has become too large. Longer
+// than nearly all of them take; not tuned.
+inline constexpr std::chrono::milliseconds kLogWaitMax(100);
+
 // SQLite counts the bytes of a text in an int, and takes up to a billion by itself.
 inline constexpr size_t kSqlBytesMax = 1'000'000'000;
 

@@ -8,6 +8,7 @@
 #include <bobbin/core/check.h>
 #include <bobbin/db/sqlite.h>
 
+#include "db/src/sqlite_backup.h"
 #include "db/src/sqlite_connection.h"
 #include "db/src/sqlite_core.h"
 #include "db/src/sqlite_operation.h"
@@ -63,6 +64,17 @@ absl::Status Sqlite::ExecuteScript(Sql script) {
 absl::Status Sqlite::Checkpoint() {
   return core_->RunOnWriter([](SqliteSession& session) { return session.Checkpoint(); });
 }
+
+absl::Status Sqlite::Backup(const SqliteBackupOptions& options,
+                            absl::FunctionRef<absl::Status(const SqliteBackupProgress&)> on_step) {
+  return internal::BackUpSqlite(*core_, options, on_step);
+}
+
+absl::Status Sqlite::Backup(const SqliteBackupOptions& options) {
+  return Backup(options, [](const SqliteBackupProgress&) { return absl::OkStatus(); });
+}
+
+SqliteStatistics Sqlite::Statistics() const { return core_->Statistics(); }
 
 absl::Status Sqlite::TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) {
   return Transact([&](SqliteTransaction& transaction) { return body(transaction); });

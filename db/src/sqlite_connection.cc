@@ -131,10 +131,17 @@ int SqliteConnection::OnBusy(void* connection, int attempts) {
   return static_cast<SqliteConnection*>(connection)->WaitWhileBusy(attempts) ? 1 : 0;
 }
 
+int SqliteConnection::OnCommit(void* connection, sqlite3*, const char*, int pages) {
+  auto& self = *static_cast<SqliteConnection*>(connection);
+  // relaxed: a figure that orders nothing.
+  self.log_bytes_.store(pages * self.page_bytes_, std::memory_order_relaxed);
+  return SQLITE_OK;
+}
+
 bool SqliteConnection::WaitWhileBusy(int attempts) {
   const MonotonicTime now = MonotonicNow();
   if (!busy_since_.has_value()) busy_since_ = now;
-  if (now - *busy_since_ >= options_.busy_wait_max) return false;
+  if (now - *busy_since_ >= busy_wait_max_) return false;
   if (operation_ != nullptr && operation_->ShouldStop()) return false;
   const auto delay = std::min(kBusyDelayMin * (1 << std::min(attempts, 10)), kBusyDelayMax);
   return SleepFor(delay).ok();
@@ -150,6 +157,7 @@ SqliteSession::SqliteSession(SqliteConnection& connection, SqliteOperation* oper
   BOBBIN_CHECK(!is_taken, "two threads use one SQLite connection");
   connection_.operation_ = operation;
   connection_.busy_since_.reset();
+  connection_.busy_wait_max_ = connection_.options_.busy_wait_max;
 }
 
 SqliteSession::~SqliteSession() {
@@ -184,8 +192,11 @@ absl::Status SqliteSession::Configure() {
   sqlite3_progress_handler(database(), kProgressSteps, &SqliteConnection::OnProgress, &connection_);
   if (connection_.role_ == SqliteRole::kReader) return RunOwn("pragma query_only = true");
 
-  // Also finds out whether it is a database at all.
+  // Also finds out whether it is a database at all, and whether it has a log: a checkpoint on a
+  // connection that does not know does nothing.
   BOBBIN_RETURN_IF_ERROR(RunOwn("pragma schema_version"));
+  if (connection_.role_ == SqliteRole::kUpkeep) return RunOwn("pragma query_only = true");
+  BOBBIN_RETURN_IF_ERROR(CheckFile());
   BOBBIN_RETURN_IF_ERROR(RunOwn(options.enforces_foreign_keys ? "pragma foreign_keys = true"
                                                               : "pragma foreign_keys = false"));
   BOBBIN_RETURN_IF_ERROR(RunOwn(options.durability == SqliteDurability::kEveryCommit
@@ -193,7 +204,26 @@ absl::Status SqliteSession::Configure() {
                                     : "pragma synchronous = normal"));
   if (options.access == SqliteAccess::kReadOnly || !IsInFile()) return absl::OkStatus();
   BOBBIN_RETURN_IF_ERROR(RunOwn("pragma journal_mode = wal"));
+  BOBBIN_ASSIGN_OR_RETURN(const SqliteAnswer page,
+                          Run("pragma page_size", {}, SqliteWanted::kRows));
+  BOBBIN_ASSIGN_OR_RETURN(connection_.page_bytes_, page.rows.Only<int64_t>());
+  connection_.restart_bytes_ = options.log_bytes_max;
+  // In the place of SQLite's own way, which copies in the middle of a commit.
+  sqlite3_wal_hook(database(), &SqliteConnection::OnCommit, &connection_);
   return RunOwn(fmt::format("pragma journal_size_limit = {}", kJournalBytesKept));
+}
+
+absl::Status SqliteSession::CheckFile() {
+  const SqliteCheck check = connection_.options_.check;
+  if (check == SqliteCheck::kNone) return absl::OkStatus();
+  BOBBIN_ASSIGN_OR_RETURN(
+      const SqliteAnswer found,
+      Run(check == SqliteCheck::kPages ? "pragma quick_check(1)" : "pragma integrity_check(1)", {},
+          SqliteWanted::kRows));
+  BOBBIN_ASSIGN_OR_RETURN(const std::string text, found.rows.Only<std::string>());
+  if (text == "ok") return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kDataLoss,
+                    fmt::format("{}: the file is damaged: {}", Describe({}), text));
 }
 
 void SqliteSession::Close() {
@@ -314,7 +344,7 @@ absl::StatusOr<SqliteAnswer> SqliteSession::Run(std::string_view sql, std::span<
                                                 SqliteWanted wanted) {
   BOBBIN_ASSIGN_OR_RETURN(sqlite3_stmt* const statement, Prepare(sql));
   SqliteAnswer answer;
-  if (connection_.role_ == SqliteRole::kReader && sqlite3_stmt_readonly(statement) == 0) {
+  if (connection_.role_ != SqliteRole::kWriter && sqlite3_stmt_readonly(statement) == 0) {
     answer.needs_writer = true;
     return answer;
   }
@@ -401,10 +431,52 @@ absl::Status SqliteSession::RunScript(std::string_view script) {
 absl::Status SqliteSession::Checkpoint() {
   const int code =
       sqlite3_wal_checkpoint_v2(database(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : Failure(code, {});
+  if (code != SQLITE_OK) return Failure(code, {});
+  // relaxed: a figure that orders nothing.
+  connection_.log_bytes_.store(0, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status SqliteSession::CheckpointAside() {
+  const int code =
+      sqlite3_wal_checkpoint_v2(database(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  // Another process is at it.
+  return code == SQLITE_OK || IsOfKind(code, SQLITE_BUSY) ? absl::OkStatus() : Failure(code, {});
+}
+
+void SqliteSession::TendLog() {
+  const int64_t bytes_max = connection_.options_.log_bytes_max;
+  if (connection_.role_ != SqliteRole::kWriter || bytes_max == 0 || database() == nullptr) return;
+  const int64_t bytes = connection_.log_bytes();
+  if (bytes < bytes_max) connection_.restart_bytes_ = bytes_max;
+  if (bytes < connection_.restart_bytes_ || IsInTransaction()) return;
+  // What was read from the log before is waited for; who reads from now on reads the database.
+  connection_.busy_since_.reset();
+  connection_.busy_wait_max_ = kLogWaitMax;
+  int code = SQLITE_OK;
+  int attempts = 0;
+  do {
+    code =
+        sqlite3_wal_checkpoint_v2(database(), nullptr, SQLITE_CHECKPOINT_RESTART, nullptr, nullptr);
+    // SQLite does not wait for another checkpoint, such as the one aside.
+  } while (IsOfKind(code, SQLITE_BUSY) && connection_.WaitWhileBusy(attempts++));
+  if (code == SQLITE_OK) {
+    connection_.restarts_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count.
+    // relaxed: a figure that orders nothing.
+    connection_.log_bytes_.store(0, std::memory_order_relaxed);
+    connection_.restart_bytes_ = bytes_max;
+  } else {
+    // Somebody reads for long. Not every commit is to wait for him.
+    connection_.restart_bytes_ = bytes + bytes_max / 2;
+  }
 }
 
 absl::Status SqliteSession::Begin() { return RunOwn("begin immediate"); }
+
+absl::Status SqliteSession::BeginSnapshot() {
+  BOBBIN_RETURN_IF_ERROR(RunOwn("begin"));
+  return RunOwn("pragma schema_version");  // The first that reads.
+}
 
 absl::Status SqliteSession::Commit() { return RunOwn("commit"); }
 

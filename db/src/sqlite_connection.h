@@ -14,6 +14,7 @@
 #ifndef BOBBIN_DB_SRC_SQLITE_CONNECTION_H_
 #define BOBBIN_DB_SRC_SQLITE_CONNECTION_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -40,7 +41,8 @@ struct sqlite3_stmt;
 
 namespace bobbin::db::internal {
 
-enum class SqliteRole : uint8_t { kWriter, kReader };
+// One that keeps up the file reads, too.
+enum class SqliteRole : uint8_t { kWriter, kReader, kUpkeep };
 
 class SqliteConnection {
  public:
@@ -51,6 +53,14 @@ class SqliteConnection {
 
   // Whether there is something to close. REQUIRES: nobody uses it.
   bool is_open() const { return database_ != nullptr; }
+
+  // What the log held after the last commit of this connection.
+  int64_t log_bytes() const {
+    return log_bytes_.load(std::memory_order_relaxed);  // relaxed: a figure that orders nothing.
+  }
+  uint64_t restarts() const {
+    return restarts_.load(std::memory_order_relaxed);  // relaxed: as above.
+  }
 
  private:
   friend class SqliteLeases;
@@ -73,6 +83,8 @@ class SqliteConnection {
   // SQLite's calls for patience, on the thread of the session.
   static int OnProgress(void* connection);
   static int OnBusy(void* connection, int attempts);
+  // And its news of a commit: so many pages are in the log now.
+  static int OnCommit(void* connection, sqlite3* database, const char* name, int pages);
   bool WaitWhileBusy(int attempts);
 
   const SqliteOptions& options_;
@@ -88,6 +100,13 @@ class SqliteConnection {
   absl::flat_hash_map<std::string_view, std::list<KeptStatement>::iterator> statement_of_;
   SqliteOperation* operation_ = nullptr;
   std::optional<MonotonicTime> busy_since_;
+  std::chrono::nanoseconds busy_wait_max_{0};  // Of this session.
+  int64_t page_bytes_ = 0;
+  int64_t restart_bytes_ = 0;  // How large the log may be before it is to begin anew.
+
+  // Written by the writer's session, read by anyone.
+  bobbin::internal::Atomic<int64_t> log_bytes_{0};
+  bobbin::internal::Atomic<uint64_t> restarts_{0};
 };
 
 // What a statement gave.
@@ -122,6 +141,10 @@ class SqliteSession {
   // Runs statements without values, as one transaction.
   absl::Status RunScript(std::string_view script);
   absl::Status Checkpoint();
+  // Copies what can be copied without waiting for anybody.
+  absl::Status CheckpointAside();
+  // Has the log begin anew if it has become too large.
+  void TendLog();
 
   absl::Status Begin();
   absl::Status Commit();
@@ -130,14 +153,19 @@ class SqliteSession {
   bool IsInTransaction() const;
   // Whether the database is in a file, so that other connections see it.
   bool IsInFile() const;
+  // Keeps what the connection sees as it is now, until a rollback.
+  absl::Status BeginSnapshot();
 
  private:
+  friend class SqliteBackup;
+
   // A statement in use: at its end it is reset, so that it holds no snapshot, and its values are
   // let go.
   class Use;
 
   absl::Status Open();
   absl::Status Configure();
+  absl::Status CheckFile();
   // Runs a text of our own that gives no rows.
   absl::Status RunOwn(std::string_view sql);
   absl::Status CheckText(std::string_view sql) const;

@@ -51,6 +51,7 @@ struct Trip {
     auto& self = *static_cast<Trip*>(trip);
     SqliteSession session(self.connection, self.operation);
     self.status = self.work(session);
+    session.TendLog();
   }
   static void RequestStop(void* trip) { static_cast<Trip*>(trip)->operation->RequestStop(); }
 
@@ -63,10 +64,13 @@ struct Trip {
 }  // namespace
 
 SqliteCore::SqliteCore(SqliteOptions options)
-    : options_(Completed(std::move(options))), writer_(options_.path), readers_(options_.path) {
+    : options_(Completed(std::move(options))),
+      writer_(options_.path),
+      readers_(options_.path),
+      upkeep_(options_.path) {
   if (options_.pool == nullptr) {
     // Who has a connection never waits for a thread.
-    own_pool_.emplace(PlatformPoolOptions{.name = "sqlite", .threads = 1 + options_.readers});
+    own_pool_.emplace(PlatformPoolOptions{.name = "sqlite", .threads = 2 + options_.readers});
   }
 }
 
@@ -85,6 +89,9 @@ absl::Status SqliteCore::Open() {
   }));
   // A database in memory is its connection's own. Readers open at their first use.
   const size_t readers = is_in_file ? options_.readers : 0;
+  if (is_in_file) {
+    upkeep_.Add(std::make_unique<SqliteConnection>(options_, SqliteRole::kUpkeep));
+  }
   for (size_t i = 0; i < readers; ++i) {
     readers_.Add(std::make_unique<SqliteConnection>(options_, SqliteRole::kReader));
   }
@@ -94,13 +101,16 @@ absl::Status SqliteCore::Open() {
 absl::Status SqliteCore::Close() {
   writer_.Close();
   readers_.Close();
+  upkeep_.Close();
   BOBBIN_RETURN_IF_ERROR(writer_.AwaitReturned());
   BOBBIN_RETURN_IF_ERROR(readers_.AwaitReturned());
+  BOBBIN_RETURN_IF_ERROR(upkeep_.AwaitReturned());
 
   const MutexLock lock(close_mutex_);
   if (is_closed_) return absl::OkStatus();
   // The writer last: SQLite empties the log when its last connection closes.
   BOBBIN_RETURN_IF_ERROR(CloseAll(readers_));
+  BOBBIN_RETURN_IF_ERROR(CloseAll(upkeep_));
   BOBBIN_RETURN_IF_ERROR(CloseAll(writer_));
   is_closed_ = true;
   return own_pool_.has_value() ? own_pool_->Shutdown() : absl::OkStatus();
@@ -125,10 +135,11 @@ absl::Status SqliteCore::Run(SqliteConnection& connection, SqliteOperation& oper
   if (CallerMayBlock()) {
     BOBBIN_RETURN_IF_ERROR(CheckStop());
     Trip::Go(&trip);
-    return std::move(trip.status);
+  } else {
+    BOBBIN_RETURN_IF_ERROR(bobbin::internal::RunAndWait(
+        pool().core(), {.run = &Trip::Go, .request_stop = &Trip::RequestStop, .argument = &trip}));
   }
-  BOBBIN_RETURN_IF_ERROR(bobbin::internal::RunAndWait(
-      pool().core(), {.run = &Trip::Go, .request_stop = &Trip::RequestStop, .argument = &trip}));
+  TendLog(connection);
   return std::move(trip.status);
 }
 
@@ -137,12 +148,45 @@ absl::Status SqliteCore::RunAlways(SqliteConnection& connection, Work work) {
   Trip trip{connection, nullptr, work};
   if (CallerMayBlock()) {
     Trip::Go(&trip);
-    return std::move(trip.status);
+  } else {
+    BOBBIN_RETURN_IF_ERROR(bobbin::internal::RunAndWait(
+        pool().core(),
+        {.run = &Trip::Go, .argument = &trip, .admission = bobbin::internal::Admission::kAlways}));
   }
-  BOBBIN_RETURN_IF_ERROR(bobbin::internal::RunAndWait(
-      pool().core(),
-      {.run = &Trip::Go, .argument = &trip, .admission = bobbin::internal::Admission::kAlways}));
+  TendLog(connection);
   return std::move(trip.status);
+}
+
+// --- Upkeep.
+
+void SqliteCore::TendLog(const SqliteConnection& connection) {
+  const int64_t bytes = connection.log_bytes();
+  if (options_.checkpoint_bytes == 0 || bytes < options_.checkpoint_bytes) return;
+  // Only the writer comes here. The log may have begun anew since.
+  if (bytes < copied_bytes_) copied_bytes_ = 0;
+  if (bytes - copied_bytes_ < options_.checkpoint_bytes) return;
+  SqliteConnection* const upkeep = upkeep_.TryAcquire();
+  if (upkeep == nullptr) return;  // It is under way, or the end is.
+  if (!pool().Submit([this, upkeep] { CopyLog(*upkeep); }).ok()) {
+    return upkeep_.Release(*upkeep);
+  }
+  copied_bytes_ = bytes;
+}
+
+void SqliteCore::CopyLog(SqliteConnection& connection) {
+  const SqliteLease lease(upkeep_, connection);
+  SqliteSession session(connection);
+  absl::Status status = session.MakeReady();
+  if (status.ok()) status = session.CheckpointAside();
+  // What is wrong with the file, statements will say.
+  if (status.ok()) checkpoints_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count.
+}
+
+SqliteStatistics SqliteCore::Statistics() {
+  const SqliteConnection& writer = writer_.connection(0);
+  return {.log_bytes = writer.log_bytes(),
+          .checkpoints = checkpoints_.load(std::memory_order_relaxed),  // relaxed: a count.
+          .restarts = writer.restarts()};
 }
 
 // --- Statements.

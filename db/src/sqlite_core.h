@@ -2,6 +2,11 @@
 //
 // SqliteCore: what a Sqlite is made of - the connections, and the pool on which they are used.
 //
+// Beside those who write and read there is one connection for upkeep: it copies the log aside, and
+// backs up, one at a time. Whoever finds after his commit that there is enough to be copied takes
+// the upkeep, if nobody has it, and sends it to a thread of the pool; from there it goes back by
+// itself. It waits for nobody meanwhile, so a pool of one thread is enough.
+//
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      all but the accessors.
 //   Cancellation  Open and Run end early; RunAlways does not.
@@ -9,6 +14,7 @@
 #ifndef BOBBIN_DB_SRC_SQLITE_CORE_H_
 #define BOBBIN_DB_SRC_SQLITE_CORE_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/db/sqlite.h>
 #include <bobbin/sched/platform_pool.h>
@@ -59,19 +66,30 @@ class SqliteCore {
                                             SqliteWanted wanted);
   // Runs `work` with the writer, once it is the caller's turn.
   absl::Status RunOnWriter(Work work);
+  // The connection from which a copy is made: of upkeep, or the only one that there is.
+  SqliteLeases& upkeep() { return upkeep_.size() != 0 ? upkeep_ : writer_; }
+  SqliteStatistics Statistics();
 
  private:
   // Closes the connections of `leases`, all of which are back.
   absl::Status CloseAll(SqliteLeases& leases);
   absl::StatusOr<SqliteAnswer> RunStatementOn(SqliteLeases& leases, std::string_view sql,
                                               std::span<const Param> params, SqliteWanted wanted);
+  // After a session of `connection`: has the log copied, if it is time.
+  void TendLog(const SqliteConnection& connection);
+  void CopyLog(SqliteConnection& connection);
 
   const SqliteOptions options_;
   std::optional<PlatformPool> own_pool_;
   SqliteLeases writer_;
   SqliteLeases readers_;
+  SqliteLeases upkeep_;
   Mutex close_mutex_;
   bool is_closed_ ABSL_GUARDED_BY(close_mutex_) = false;
+  // Of the log, when it was last sent to be copied. Whoever has the writer.
+  int64_t copied_bytes_ = 0;
+  // Written by whoever copies, read by anyone.
+  bobbin::internal::Atomic<uint64_t> checkpoints_{0};
 };
 
 }  // namespace bobbin::db::internal

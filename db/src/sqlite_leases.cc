@@ -66,6 +66,14 @@ absl::StatusOr<SqliteConnection*> SqliteLeases::Acquire() {
   return static_cast<SqliteConnection*>(self.slot);
 }
 
+SqliteConnection* SqliteLeases::TryAcquire() noexcept {
+  SpinLockHolder hold(lock_);
+  if (is_closed_ || free_.empty()) return nullptr;
+  SqliteConnection* const connection = free_.back();
+  free_.pop_back();
+  return connection;
+}
+
 void SqliteLeases::Release(SqliteConnection& connection) noexcept {
   WakeList woken;
   {

@@ -45,6 +45,8 @@ class SqliteLeases {
   // Waits for a connection. FAILED_PRECONDITION for a thread that has one already: it would wait
   // for itself. UNAVAILABLE after Close.
   absl::StatusOr<SqliteConnection*> Acquire();
+  // A connection that is free now, or null.
+  SqliteConnection* TryAcquire() noexcept;
   void Release(SqliteConnection& connection) noexcept;
   // The calling thread is from now on the one that has it.
   void HandOverToCurrent(SqliteConnection& connection) noexcept;

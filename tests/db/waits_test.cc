@@ -2,10 +2,14 @@
 //
 // The waits of a SQLite database, one by one, as docs/waits.md lists them.
 
+#include <stdlib.h>
+
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -56,6 +60,12 @@ WaitStage OnBusyDatabase(Runtime& runtime, absl::Status (*wait)(Sqlite&)) {
               }};
 }
 
+std::filesystem::path MakeFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "bobbin-waits-XXXXXX").string();
+  EXPECT_NE(::mkdtemp(path.data()), nullptr);
+  return path;
+}
+
 // Statements that run for as long as nobody interrupts them, and such as take no time.
 enum class Length { kEndless, kShort };
 
@@ -88,6 +98,27 @@ struct BusyPool {
   Event go;
   PlatformPool pool{{.name = "small", .threads = 1}};
 };
+
+// Nobody can make a step of a backup take long, but who is told of it can. Between the steps its
+// thread is awake.
+WaitStage BackingUp(Runtime&) {
+  struct Copied {
+    ~Copied() { std::filesystem::remove_all(folder); }
+    std::filesystem::path folder = MakeFolder();
+    Sqlite db = OpenInMemory(nullptr);
+    Event go;
+  };
+  auto all = std::make_shared<Copied>();
+  EXPECT_OK(all->db.ExecuteScript("create table t(n)"));
+  return {.wait =
+              [all] {
+                return all->db.Backup(
+                    {.path = (all->folder / "copy.db").string()},
+                    [all](const db::SqliteBackupProgress&) { return all->go.Wait(); });
+              },
+          .satisfy = [all] { all->go.Set(); },
+          .rest = Rest::kBroken};
+}
 
 // OS threads open and close by themselves.
 WaitStage Opening(Runtime&) {
@@ -142,6 +173,7 @@ const WaitStages& Stages() {
       {"Sqlite::TransactBlocking",
        WhileBusy([](Sqlite& db) { return db.TransactBlocking(DoNothing); })},
       {"Sqlite::Checkpoint", WhileBusy([](Sqlite& db) { return db.Checkpoint(); })},
+      {"Sqlite::Backup", BackingUp},
       {"SqliteTransaction::Query", WhileRunning([](Sqlite& db, Length length) {
          return db.Transact(
              [length](SqliteTransaction& tx) { return tx.Query(QueryOf(length)).status(); });

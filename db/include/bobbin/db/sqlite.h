@@ -20,8 +20,14 @@
 // up to `busy_wait_max`. A nested call of the same Sqlite inside a transaction would wait for
 // itself: it is refused. Use the transaction.
 //
+// Upkeep. What is committed is in a write-ahead log first. When that holds `checkpoint_bytes`, what
+// it holds is copied into the database aside, by a connection of its own, while others read and
+// write. Readers that overlap without end keep the log from beginning anew all the same: so whose
+// commit makes it `log_bytes_max` large waits a little for the statements that read by then, and
+// only writers wait with him. Backup copies the database while it is used.
+//
 //   Called from   virtual, platform and foreign threads. A transaction: one thread at a time.
-//   Suspends      everything but the constructors, until it is done.
+//   Suspends      everything but the constructors and Statistics, until it is done.
 //   Cancellation  CANCELLED or DEADLINE_EXCEEDED: while it waits for a connection, at once; while
 //                 its statement runs, by interrupting that statement, and only it. A statement that
 //                 was done all the same is reported as done. Close may be called again; commit,
@@ -81,6 +87,10 @@ class SqliteSession;
 // What may be done with the file.
 enum class SqliteAccess : uint8_t { kReadWriteCreate, kReadWrite, kReadOnly };
 
+// What is looked at when a file is opened: that no page, or moreover no entry of an index, is
+// damaged. Both read the whole file; the second takes several times as long.
+enum class SqliteCheck : uint8_t { kNone, kPages, kAll };
+
 // What a power failure may take (a crash of the program takes nothing).
 enum class SqliteDurability : uint8_t {
   kEveryCommit,      // Nothing that was committed: each commit waits for the disk.
@@ -96,13 +106,36 @@ struct SqliteOptions {
   PlatformPool* pool = nullptr;
   SqliteAccess access = SqliteAccess::kReadWriteCreate;
   SqliteDurability durability = SqliteDurability::kEveryCommit;
+  SqliteCheck check = SqliteCheck::kNone;
   bool enforces_foreign_keys = true;
   // How long a lock of another process is waited for.
   std::chrono::nanoseconds busy_wait_max = std::chrono::seconds(5);
+  // How large the log may grow before it is copied into the database. 0: Checkpoint does it.
+  int64_t checkpoint_bytes = int64_t{4} << 20;
+  // How large it may grow before a commit waits until it can begin anew. 0: without limit.
+  int64_t log_bytes_max = int64_t{16} << 20;
   // Prepared texts that each connection keeps; at least 1.
   size_t statements_kept_max = 64;
   // What one result may take up in memory.
   size_t result_bytes_max = size_t{256} << 20;
+};
+
+struct SqliteStatistics {
+  int64_t log_bytes = 0;     // What the write-ahead log held after the last commit.
+  uint64_t checkpoints = 0;  // How often it was copied into the database aside...
+  uint64_t restarts = 0;     // ...and how often a commit has had it begin anew.
+};
+
+struct SqliteBackupOptions {
+  // A file that does not exist yet.
+  std::string path = {};
+  // Between two steps others get their turn on the threads, and the caller is told.
+  int pages_a_step = 1024;
+};
+
+struct SqliteBackupProgress {
+  int64_t pages_done = 0;
+  int64_t pages_total = 0;
 };
 
 // SQLite's extended result code in a status of this module, such as 2067 for a unique constraint; 0
@@ -173,9 +206,21 @@ class Sqlite final : public Database {
     });
   }
 
-  // Copies what the write-ahead log holds into the database file and empties the log. SQLite does
-  // it by itself now and then; call it where the log must stay small under constant reading.
+  // Copies what the write-ahead log holds into the database file and empties the log. Waits for the
+  // writer, and for the statements that read by then; no reader waits for it.
   absl::Status Checkpoint();
+
+  // Copies the database, as it is at the beginning, to a file; others read and write meanwhile, and
+  // the log grows with what they write. Checkpoints and other backups wait until it is done; a
+  // database in memory is held for so long. After each step `on_step` is called on the calling
+  // thread; an error of its ends the backup. The file appears under its name when it is whole, and
+  // not at all otherwise; a process that is killed may leave "<path>.partial". ALREADY_EXISTS:
+  // one of the two is there.
+  absl::Status Backup(const SqliteBackupOptions& options,
+                      absl::FunctionRef<absl::Status(const SqliteBackupProgress&)> on_step);
+  absl::Status Backup(const SqliteBackupOptions& options);
+
+  SqliteStatistics Statistics() const;
 
   // As Database::Close; then closes the file.
   absl::Status Close() override;
