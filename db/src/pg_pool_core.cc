@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/time/time.h"
 #include <fmt/format.h>
 
 #include <bobbin/core/cancel.h>
@@ -39,10 +40,6 @@ PgPoolOptions Completed(PgPoolOptions options) {
 MonotonicTime ExpiryOf(std::chrono::nanoseconds lifetime, int process) {
   const int percent = 90 + process % 21;
   return MonotonicNow() + lifetime / 100 * percent;
-}
-
-double Seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
 }
 
 }  // namespace
@@ -223,7 +220,7 @@ absl::Status PgPoolCore::Refuse(absl::StatusCode code, MonotonicWait waited) {
   return MakeStatus(
       code, fmt::format("acquire postgres connection: none of the {} that connections_max allows "
                         "has become free within {:.3f} s; {}",
-                        members_.size(), Seconds(waited), holders));
+                        members_.size(), absl::ToDoubleSeconds(absl::FromChrono(waited)), holders));
 }
 
 std::string PgPoolCore::DescribeHolders() const {
@@ -245,7 +242,8 @@ std::string PgPoolCore::DescribeHolders() const {
     } else {
       text += fmt::format(" {} \"{}\"", member.holder_id_, member.holder_name_.data());
     }
-    text += fmt::format(" for {:.3f} s", Seconds(now - member.since_));
+    text +=
+        fmt::format(" for {:.3f} s", absl::ToDoubleSeconds(absl::FromChrono(now - member.since_)));
   }
   return shown == 0 ? "held by nobody now" : text;
 }
