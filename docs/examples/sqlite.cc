@@ -2,7 +2,11 @@
 //
 // SQLite: a database that virtual threads use as if it did not block.
 
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "fmt/format.h"
 
+#include <bobbin/core/deadline.h>
 #include <bobbin/core/status.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/sqlite.h>
@@ -76,6 +81,16 @@ absl::Status AddAll(bobbin::db::Sqlite& bank, const std::vector<std::string>& ow
 }
 // [/batch]
 
+// [backup]
+absl::Status BackUp(bobbin::db::Sqlite& bank, const std::string& path) {
+  const bobbin::DeadlineScope scope(std::chrono::minutes(5));
+  return bank.Backup({.path = path}, [](const bobbin::db::SqliteBackupProgress& progress) {
+    fmt::print("{} of {} pages\n", progress.pages_done, progress.pages_total);
+    return absl::OkStatus();  // An error ends the backup.
+  });
+}
+// [/backup]
+
 absl::Status Main() {
   BOBBIN_ASSIGN_OR_RETURN(bobbin::db::Sqlite bank, OpenBank());
   BOBBIN_RETURN_IF_ERROR(Transfer(bank, 1, 2, 2500));
@@ -84,6 +99,10 @@ absl::Status Main() {
   }
   BOBBIN_RETURN_IF_ERROR(AddAll(bank, {"barbara", "edsger", "tony"}));
   BOBBIN_RETURN_IF_ERROR(PrintRich(bank, 1000));
+  const std::string copy =
+      std::filesystem::temp_directory_path() / fmt::format("bank-{}.db", ::getpid());
+  BOBBIN_RETURN_IF_ERROR(BackUp(bank, copy));
+  std::filesystem::remove(copy);
   BOBBIN_ASSIGN_OR_RETURN(const int64_t cents, BalanceOf(bank, 2));
   return cents == 3000 ? bank.Close() : absl::InternalError("the money is somewhere else");
 }
