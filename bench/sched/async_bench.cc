@@ -5,7 +5,9 @@
 // busy.
 
 #include <array>
+#include <atomic>
 #include <future>
+#include <string_view>
 #include <utility>
 
 #include "benchmark/benchmark.h"
@@ -53,6 +55,30 @@ void Batch(benchmark::State& state) {
   });
 }
 BENCHMARK(Batch)->Name("Async/VirtualBatch100");
+
+// The same by a thread on each of two carriers at once, for one executor or each its own; an
+// iteration is one task of one of them.
+void TwoSubmitters(benchmark::State& state, std::string_view other) {
+  OnVirtualThread({.carriers = 2, .pins_carriers = true}, [&state, other] {
+    constexpr int kBatch = 100;
+    const auto submit = [](Executor& executor) {
+      std::array<Future<int>, kBatch> futures;
+      for (Future<int>& future : futures) future = Async(executor, [] { return 1; });
+      for (Future<int>& future : futures) benchmark::DoNotOptimize(future.Get());
+    };
+    Executor& one = Named("bench", ThreadKind::kVirtual);
+    Executor& another = Named(other, ThreadKind::kVirtual);
+    std::atomic<bool> is_over = false;
+    VirtualThread submitter = SpawnOn(Side::kOtherCarrier, [&] {
+      while (!is_over) submit(another);
+    });
+    while (state.KeepRunningBatch(kBatch)) submit(one);
+    is_over = true;
+    BOBBIN_CHECK(submitter.Join().ok(), "nobody stops it");
+  });
+}
+BENCHMARK_CAPTURE(TwoSubmitters, Shared, "bench")->Name("Async/VirtualTwoCarriersShared");
+BENCHMARK_CAPTURE(TwoSubmitters, Apart, "bench-too")->Name("Async/VirtualTwoCarriersApart");
 
 void Standard(benchmark::State& state) {
   for (auto _ : state) {

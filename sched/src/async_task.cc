@@ -13,6 +13,8 @@
 #include <bobbin/sched/internal/async_state.h>
 #include <bobbin/sched/span.h>
 
+#include "sched/src/carrier.h"
+#include "sched/src/current_runtime.h"
 #include "sched/src/executor_core.h"
 
 namespace bobbin::internal {
@@ -168,8 +170,11 @@ AsyncTask* AsyncTask::Conclude() noexcept {
   if (has_failed_) KeepSink();
   const auto [is_own, to_begin] = executor_.End(
       *this, has_failed_ ? ExecutorCore::Ending::kFailed : ExecutorCore::Ending::kCompleted);
-  if (is_own) Deliver();
-  GiveUp();
+  if (is_own) {
+    Deliver();
+  } else {
+    GiveUp();
+  }
   return to_begin;
 }
 
@@ -191,6 +196,16 @@ void AsyncTask::ReportUncaught(const absl::Status& status, std::exception_ptr ex
 }
 
 // --- What templates call.
+
+void* NewStateBlock(size_t bytes) {
+  Carrier* const here = CurrentCarrier();
+  return here == nullptr ? BlockCache::NewBlock(bytes) : here->blocks().Take(bytes);
+}
+
+void DeleteStateBlock(void* block, size_t bytes) noexcept {
+  if (Carrier* const here = CurrentCarrier()) return here->blocks().Give(block, bytes);
+  ::operator delete(block);
+}
 
 absl::Status SubmitTask(ExecutorCore& executor, AsyncTask& task) noexcept {
   return executor.Submit(task);

@@ -53,6 +53,7 @@
 #include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/sched/poller.h>
 
+#include "sched/src/block_cache.h"
 #include "sched/src/intake.h"
 #include "sched/src/limits.h"
 #include "sched/src/task_deque.h"
@@ -94,6 +95,7 @@ class Carrier final : public Dispatcher {
   // Where spawners wait at the limit of live virtual threads, or null.
   using Dispatcher::live_limit;
   using Dispatcher::set_live_limit;
+  BlockCache& blocks() noexcept { return blocks_; }
   Poller& poller() noexcept { return *poller_; }
   const Poller& poller() const noexcept { return *poller_; }
   // Whether the turn has taken as long as it should.
@@ -189,6 +191,7 @@ class Carrier final : public Dispatcher {
   // This OS thread only.
   uint32_t budget_;
   uint32_t fresh_picks_ = 0;
+  BlockCache blocks_;
   int64_t run_nanoseconds_ = kRunNanosecondsGuess;  // A moving average.
   size_t share_from_ = kShareFromMin;
   std::vector<Task*> starving_;  // See starving().

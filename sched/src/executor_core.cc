@@ -106,7 +106,7 @@ void ExecutorCore::DropFromPath(AsyncTask& task, uint64_t ExecutorStatistics::*c
   bool is_ours;
   {
     SpinLockHolder hold(lock_);
-    is_ours = TakeOut(task, counts_.*count, woken);
+    is_ours = Claim(task, counts_.*count, woken) != Claimed::kNot;
   }
   woken.Dispatch();
   if (is_ours) task.FailUnbegun(reason);
@@ -126,16 +126,16 @@ void ExecutorCore::RunByCaller(AsyncTask& task) noexcept {
 
 bool ExecutorCore::Withdraw(AsyncTask& task) noexcept {
   WakeList woken;
-  bool is_off_path;
+  Claimed claimed;
   {
     SpinLockHolder hold(lock_);
-    is_off_path = TakeBack(task);
-    if (!TakeOut(task, counts_.dropped, woken)) return false;
+    claimed = Claim(task, counts_.dropped, woken);
+    if (claimed == Claimed::kNot) return false;
     EndDelaysIfNone(woken);
   }
   woken.Dispatch();
   task.FailUnbegun(StatusFor(task, absl::StatusCode::kCancelled, "it was cancelled"));
-  if (is_off_path) task.GiveUp();
+  if (claimed == Claimed::kOffPath) task.GiveUp();
   return true;
 }
 
@@ -150,17 +150,10 @@ void ExecutorCore::SetState(AsyncTask& task, AsyncTask::State state) noexcept {
   task.state_.store(state, std::memory_order_relaxed);  // relaxed: read under the lock, or a hint.
 }
 
-bool ExecutorCore::HasBegun(const AsyncTask& task) noexcept {
-  // relaxed: changes under the lock.
-  const AsyncTask::State state = task.state_.load(std::memory_order_relaxed);
-  return state == AsyncTask::State::kRunning || state == AsyncTask::State::kEnded;
-}
-
 void ExecutorCore::Unlink(AsyncTask& task, WakeList& woken) noexcept {
   live_.Remove(task);
   --live_count_;
   SetState(task, AsyncTask::State::kEnded);
-  task.thread_ = nullptr;
   if (__builtin_expect(std::exchange(task.is_discounted_, false), 0)) --discounted_;
   WakeIfDrained(woken);
 }
@@ -170,35 +163,41 @@ void ExecutorCore::WakeIfDrained(WakeList& woken) noexcept {
   while (Waiter* const waiter = drained_waiters_.ClaimFront()) woken.Add(*waiter);
 }
 
-bool ExecutorCore::TakeOut(AsyncTask& task, uint64_t& count, WakeList& woken) noexcept {
-  if (HasBegun(task)) return false;
+ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t& count,
+                                          WakeList& woken) noexcept {
+  // relaxed: only the one from kWaiting changes without the lock, and there an exchange decides.
+  AsyncTask::State state = task.state_.load(std::memory_order_relaxed);
+  Claimed claimed = Claimed::kNot;
+  if (state == AsyncTask::State::kDelayed) {
+    delays_.erase(task.extras_->delay_key);
+    claimed = Claimed::kOffPath;
+  } else if (state == AsyncTask::State::kWaiting &&
+             // relaxed: the two exchange one word, and the rest is under the lock.
+             task.state_.compare_exchange_strong(state, AsyncTask::State::kEnded,
+                                                 std::memory_order_relaxed)) {
+    claimed = TakeFromQueue(task) ? Claimed::kOffPath : Claimed::kOnPath;
+  } else {
+    return claimed;
+  }
   ++count;
   Unlink(task, woken);
-  return true;
-}
-
-bool ExecutorCore::TakeBack(AsyncTask& task) noexcept {
-  switch (task.state_.load(std::memory_order_relaxed)) {  // relaxed: changes under the lock.
-    case AsyncTask::State::kDelayed:
-      delays_.erase(task.extras_->delay_key);
-      return true;
-    case AsyncTask::State::kWaiting:
-      return TakeFromQueue(task);
-    case AsyncTask::State::kRunning:
-    case AsyncTask::State::kEnded:
-      break;
-  }
-  return false;
+  return claimed;
 }
 
 // --- A task's thread.
 
 bool ExecutorCore::Begin(AsyncTask& task) noexcept {
+  // relaxed: the exchange publishes it.
+  task.thread_.store(&Current(), std::memory_order_relaxed);
+  AsyncTask::State state = AsyncTask::State::kWaiting;
+  // Pairs with the loads in RequestStop, Abandon and Discount.
+  if (!task.state_.compare_exchange_strong(
+          state, AsyncTask::State::kRunning, std::memory_order_release,
+          std::memory_order_relaxed)) {  // relaxed: it was dropped.
+    return false;
+  }
+  if (__builtin_expect(!task.is_timed_, 1)) return true;
   SpinLockHolder hold(lock_);
-  if (HasBegun(task)) return false;
-  SetState(task, AsyncTask::State::kRunning);
-  task.thread_ = &Current();
-  if (!task.is_timed_) return true;
   ++counts_.timed;
   task.begun_at_ = MonotonicNow();
   Add(task.begun_at_ - task.GivenAt(), counts_.wait_total, counts_.wait_max);
@@ -261,7 +260,6 @@ bool ExecutorCore::Postpone(AsyncTask& task, std::chrono::nanoseconds delay,
       return false;
     }
     ++counts_.retried;
-    task.thread_ = nullptr;
     if (!task.is_lent_) next = PassPlace();
     task.is_lent_ = false;
     must_start = PutDelay(task, outside.extract(outside.begin()), due, woken);
@@ -351,7 +349,10 @@ void ExecutorCore::Discount(const Thread& thread) noexcept {
     SpinLockHolder hold(lock_);
     for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
       auto& task = static_cast<AsyncTask&>(*live);
-      if (task.thread_ == &thread && !std::exchange(task.is_discounted_, true)) ++discounted_;
+      if (IsRunning(task) && task.thread_.load() == &thread &&
+          !std::exchange(task.is_discounted_, true)) {
+        ++discounted_;
+      }
     }
     WakeIfDrained(woken);
   }
@@ -384,10 +385,11 @@ void ExecutorCore::Drop(Unbegun which, std::string_view cause) noexcept {
       // relaxed: changes under the lock.
       const bool is_delayed =
           task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kDelayed;
-      if (HasBegun(task) || (which == Unbegun::kDelayed && !is_delayed)) continue;
-      // One reference is the caller's, either way.
-      if (!TakeBack(task)) task.AddOwner();
-      static_cast<void>(TakeOut(task, counts_.dropped, woken));
+      if (which == Unbegun::kDelayed && !is_delayed) continue;
+      const Claimed claimed = Claim(task, counts_.dropped, woken);
+      if (claimed == Claimed::kNot) continue;
+      // One reference is the caller's, either way. Who comes upon it first needs the lock.
+      if (claimed == Claimed::kOnPath) task.AddOwner();
       dropped.PushBack(task);
     }
     EndDelaysIfNone(woken);
@@ -411,9 +413,7 @@ void ExecutorCore::RequestStop() noexcept {
   for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
     const auto& task = static_cast<AsyncTask&>(*live);
     // It cannot end before it has left the list, for which it needs the lock.
-    if (task.thread_ != nullptr && !task.is_lent_ && !task.is_discounted_) {
-      task.thread_->Cancel();
-    }
+    if (IsRunning(task) && !task.is_lent_ && !task.is_discounted_) task.thread_.load()->Cancel();
   }
 }
 
@@ -427,12 +427,13 @@ std::vector<std::string> ExecutorCore::Abandon() noexcept {
     while (live != nullptr) {
       auto& task = static_cast<AsyncTask&>(*live);
       live = live_.Next(*live);
-      if (task.is_discounted_ || task.thread_ == nullptr) continue;
+      if (task.is_discounted_ || !IsRunning(task)) continue;
+      const Thread& thread = *task.thread_.load();
       std::string where;
-      if (task.thread_->role() == Role::kVirtual) {
-        where = fmt::format("virtual thread {}", static_cast<const Task&>(*task.thread_).id());
+      if (thread.role() == Role::kVirtual) {
+        where = fmt::format("virtual thread {}", static_cast<const Task&>(thread).id());
       } else {
-        where = fmt::format("\"{}\"", static_cast<const OsThread&>(*task.thread_).name());
+        where = fmt::format("\"{}\"", static_cast<const OsThread&>(thread).name());
       }
       names.push_back(fmt::format("{} on {}", task.Label(), where));
       ++counts_.abandoned;

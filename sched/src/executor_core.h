@@ -3,8 +3,11 @@
 // ExecutorCore: what both kinds of executors have in common - the tasks that have not ended, the
 // delays, the counters, the end.
 //
-// Everything that changes is under one spin lock: who begins a task, cancels it, drops it or
-// abandons it changes its state there, so that exactly one of them does, and counts it once.
+// Everything that changes is under one spin lock, but for the step with which a task begins: an
+// exchange of its state (async_task.h). Who cancels it, drops it, ends it or abandons it changes
+// its state under the lock, so that exactly one of them does, and counts it once. When no task is
+// let in any more, and those that wait were dropped, all that are left have begun: so whoever asks
+// them to stop misses none.
 //
 // Why the end is not missed. A task leaves the list of those that have not ended under the lock;
 // the one that makes the list as short as is waited for takes the waiters there.
@@ -14,7 +17,7 @@
 //
 //   Called from   any thread, unless said otherwise.
 //   Suspends      AwaitDrained.
-//   Cost          Submit, begin and end of a task: the lock, once each.
+//   Cost          Submit and end of a task: the lock, once each. Its begin: an exchange.
 
 #ifndef BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
 #define BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
@@ -142,8 +145,14 @@ class ExecutorCore {
 
   // Whether it is still to be placed. A new one is counted, and joins those that have not ended.
   bool Admit(AsyncTask& task, Entry entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // It will not run. False if somebody else has said so.
-  bool TakeOut(AsyncTask& task, uint64_t& count, WakeList& woken) noexcept
+  // Where the reference of a task's path is that will not run.
+  enum class Claimed : uint8_t {
+    kNot,      // It has begun, or somebody else has claimed it.
+    kOnPath,   // With the thread that will come upon it.
+    kOffPath,  // The caller's: it was in a queue or delayed.
+  };
+  // Says that it will not run, and counts it.
+  Claimed Claim(AsyncTask& task, uint64_t& count, WakeList& woken) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // What Admit has refused.
   absl::Status Refuse(AsyncTask& task, Entry entry) noexcept;
@@ -173,11 +182,13 @@ class ExecutorCore {
   bool IsDrained() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return live_count_ <= discounted_;
   }
-  static bool HasBegun(const AsyncTask& task) noexcept;
+  // Whether its thread is known.
+  static bool IsRunning(const AsyncTask& task) noexcept {
+    // Pairs with the exchange in Begin.
+    return task.state_.load(std::memory_order_acquire) == AsyncTask::State::kRunning;
+  }
   void SetState(AsyncTask& task, AsyncTask::State state) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Takes it off its path, whose reference is then the caller's; false if it is on none.
-  bool TakeBack(AsyncTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   absl::Status SubmitDelayed(AsyncTask& task, std::chrono::nanoseconds delay) noexcept;
   // Puts it among the delays; whether the caller must start somebody who serves them.

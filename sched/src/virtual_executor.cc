@@ -12,6 +12,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/spawn.h>
 
+#include "sched/src/runtime_core.h"
 #include "sched/src/unheard_end.h"
 
 namespace bobbin::internal {
@@ -119,18 +120,19 @@ AsyncTask* VirtualExecutor::PassPlace() noexcept {
 bool VirtualExecutor::TryStart(AsyncTask& task) noexcept {
   // Not the context of whoever has made room for it.
   const ContextSwap context(task.context());
+  RuntimeCore& runtime = runtime_.core();
   Task* thread;
   if (__builtin_expect(task.name().empty() && options_.thread_name_prefix.empty(), 1)) {
-    thread = TryNewTask(runtime_, {});
+    thread = runtime.TryNewTask({});
   } else {
-    const std::string name = options_.thread_name_prefix + std::string(task.name());
-    thread = TryNewTask(runtime_, {.name = name});
+    thread = runtime.TryNewTask(options_.thread_name_prefix + std::string(task.name()));
   }
   if (thread == nullptr) return false;
+  thread->set_migrates(false);
   thread->set_owner(UnheardEnd());
   thread->set_body(
       Body::Emplace(thread->body_storage(), [this, &task]() noexcept { Serve(task); }));
-  Launch(runtime_, *thread, Placement::kHere);
+  runtime.Launch(*thread, Placement::kHere);
   return true;
 }
 

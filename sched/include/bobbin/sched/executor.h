@@ -22,7 +22,7 @@
 //   Order         First come, first begun.
 //   Memory        What was done before a task was given is seen by its body.
 //   Lifetime      That of its runtime.
-//   Cost          A task is one allocation. Virtual: three short spin locks, and a virtual thread.
+//   Cost          A task is one allocation. Virtual: two short spin locks, and a virtual thread.
 //                 Platform: the same, the pool's lock, and a wake if a thread is idle.
 //
 // Example:
@@ -118,7 +118,7 @@ struct ExecutorStatistics {
   uint64_t uncaught = 0;   // Of the failed: nobody has asked for their result.
 
   // Times are taken of every task that a platform thread runs, and of one in kTimedEvery others.
-  static constexpr uint64_t kTimedEvery = 16;
+  static constexpr uint64_t kTimedEvery = 64;
   uint64_t timed = 0;
   std::chrono::nanoseconds wait_total{0};  // From being given, or due, to being begun, added up...
   std::chrono::nanoseconds wait_max{0};    // ...and the longest of them.

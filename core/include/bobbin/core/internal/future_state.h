@@ -161,8 +161,10 @@ class FutureStateBase {
     references_.fetch_add(1, std::memory_order_relaxed);
   }
   void Release() noexcept {
-    // What others did with it comes before its end: pairs with itself.
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    // What others did with it comes before its end: the acquires pair with the release. Who finds
+    // that the last reference is its own need not count down: nobody else can count up.
+    if (references_.load(std::memory_order_acquire) == 1 ||  // Pairs with the release below.
+        references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {  // Pairs with itself.
       const std::unique_ptr<FutureStateBase> last(this);
     }
   }
@@ -218,6 +220,15 @@ class FutureStateBase {
   bool has_continuation() const noexcept { return continuation_ != nullptr; }
   // Makes the result seen, gives up the lock, unparks the reader. Returns what is to run next.
   Continuation* Publish() noexcept;
+  // The same for a producer that has no more to do with it: gives its reference up, too. REQUIRES:
+  // the other one is the reader's, who is yet to come for the result.
+  void PublishAndRelease() noexcept {
+    BOBBIN_DCHECK(continuation_ == nullptr && references_.load() == 2,
+                  "somebody else than its reader needs a future's state");
+    // relaxed: nobody else counts as long as the lock is held; Publish publishes it.
+    references_.store(1, std::memory_order_relaxed);
+    static_cast<void>(Publish());
+  }
   static void RunAll(Continuation* first) noexcept {
     while (first != nullptr) first = first->Run();
   }

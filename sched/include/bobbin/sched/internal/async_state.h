@@ -4,14 +4,16 @@
 //
 //   Called from   SubmitForFuture, SubmitForgotten: the submitter. The rest as in async_task.h.
 //   Suspends      as in async_task.h.
-//   Cost          one allocation.
+//   Cost          one allocation, from what the carrier keeps of such blocks.
 
 #ifndef BOBBIN_SCHED_INTERNAL_ASYNC_STATE_H_
 #define BOBBIN_SCHED_INTERNAL_ASYNC_STATE_H_
 
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <ranges>
 #include <stop_token>
@@ -81,6 +83,10 @@ inline constexpr bool kBorrows<absl::FunctionRef<S>> = true;
 // What a future says that was to follow one which holds nothing.
 absl::Status EmptyFuture();
 
+// Memory for a state, from the calling thread's carrier if it has one.
+void* NewStateBlock(size_t bytes);
+void DeleteStateBlock(void* block, size_t bytes) noexcept;
+
 template <typename T, typename F, typename... Arguments>
 class AsyncState final : public FutureState<T>, public AsyncTask {
  public:
@@ -103,6 +109,18 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
   bool TryCancel() noexcept override { return Withdraw(); }
   // Nobody will ask for the result. REQUIRES: it has not been submitted.
   void Forget() noexcept { is_forgotten_ = true; }
+
+  static void* operator new(size_t bytes) { return NewStateBlock(bytes); }
+  static void operator delete(void* block, size_t bytes) noexcept {
+    DeleteStateBlock(block, bytes);
+  }
+  // With a body that has to lie where few things have to.
+  static void* operator new(size_t bytes, std::align_val_t alignment) {
+    return ::operator new(bytes, alignment);
+  }
+  static void operator delete(void* block, size_t, std::align_val_t alignment) noexcept {
+    ::operator delete(block, alignment);
+  }
 
  private:
   // What is kept until the body has been counted: a result, or the future of one.
@@ -179,38 +197,53 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
         return;
       }
     } else if (kept_.has_value()) {
-      this->RunAll(Settle(*std::move(kept_), nullptr));
+      SettleAndGiveUp(*std::move(kept_), nullptr);
       return;
     }
     FutureResult<T> failure{};
     if (thrown_ == nullptr) failure = std::move(error_);
-    this->RunAll(Settle(std::move(failure), std::move(thrown_)));
+    SettleAndGiveUp(std::move(failure), std::move(thrown_));
   }
 
-  // The result is to be that of `other`, whenever that comes.
+  // The result is to be that of `other`, whenever that comes. The relay has the path's reference.
   void Follow(Future<T> other) noexcept {
     KeepSink();
     FutureState<T>* const source = FutureAccess::Take(other);
-    if (source == nullptr) {
-      this->RunAll(Settle(EmptyFuture(), nullptr));
-      return;
-    }
-    this->AddReference();
+    if (source == nullptr) return SettleAndGiveUp(EmptyFuture(), nullptr);
     source->Attach(*std::make_unique<Relay>(*source, *this).release());
   }
 
   // Makes it the result, unless the task was abandoned. Returns what is to run next.
   Continuation* Settle(FutureResult<T>&& result, std::exception_ptr exception) noexcept {
     if (!this->BeginSet()) return nullptr;
-    const bool has_failed = exception != nullptr || !StatusOf(result).ok();
-    const bool is_unheard = has_failed && is_forgotten_ && !this->has_continuation();
+    return SettleLocked(std::move(result), std::move(exception));
+  }
+  // The same for the task's thread, which has no more to do with it.
+  void SettleAndGiveUp(FutureResult<T>&& result, std::exception_ptr exception) noexcept {
+    if (this->BeginSet()) {
+      // The reader cannot go as long as the lock is held, and nobody else has a reference: those
+      // who end tasks from elsewhere have let go of this one, or it would not be its own to end.
+      if (__builtin_expect(!is_forgotten_ && !this->has_continuation(), 1)) {
+        Fill(std::move(result), std::move(exception));
+        return this->PublishAndRelease();
+      }
+      this->RunAll(SettleLocked(std::move(result), std::move(exception)));
+    }
+    this->Release();
+  }
+  Continuation* SettleLocked(FutureResult<T>&& result, std::exception_ptr exception) noexcept {
+    const bool is_unheard = is_forgotten_ && !this->has_continuation() &&
+                            (exception != nullptr || !StatusOf(result).ok());
     const absl::Status status = is_unheard ? StatusOf(result) : absl::OkStatus();
-    this->exception_ = exception;
-    MoveResult(std::move(result), this->result_);
-    is_failure_ = has_failed;
+    Fill(std::move(result), exception);
     Continuation* const next = this->Publish();
     if (__builtin_expect(is_unheard, 0)) ReportUncaught(status, std::move(exception));
     return next;
+  }
+  void Fill(FutureResult<T>&& result, std::exception_ptr exception) noexcept {
+    is_failure_ = exception != nullptr || !StatusOf(result).ok();
+    MoveResult(std::move(result), this->result_);
+    this->exception_ = std::move(exception);
   }
 
   FutureStateBase* Abandon() noexcept override {

@@ -2,12 +2,26 @@
 //
 // AsyncTask: a task of an executor, without its types.
 //
-// States (written under the executor's lock)
+// States
 //
 //   kDelayed   waits for its time; the executor's list of delays has it
 //   kWaiting   waits for a thread or a place, or has a virtual thread that has not begun
 //   kRunning   its body runs
 //   kEnded     it has ended, was dropped, or abandoned
+//
+// Transitions
+//
+//   kWaiting -> kRunning             Begin      its thread, by an exchange, with or without the
+//                                               executor's lock
+//   kWaiting -> kEnded               Claim      who cancels, drops or refuses it, under the lock,
+//   by
+//                                               an exchange
+//   kDelayed -> kEnded, kWaiting     Claim, ServeDelays, under the lock
+//   kWaiting, kRunning -> kDelayed   PutDelay   its submitter or its thread, under the lock
+//   kRunning -> kEnded               End, Abandon, under the lock
+//
+// So a task begins or is dropped, and not both: the exchange decides. And it is ended or abandoned,
+// and not both: the lock decides.
 //
 // Who owns it. It is a future's state with two references: the reader's, and the one of the path
 // that it is on: the list of delays, a queue, a thread. Who takes it off its path gives that
@@ -116,7 +130,7 @@ class AsyncTask : public PoolTask, public LiveTask {
   virtual void KeepError(absl::Status error) noexcept = 0;
   // Destroys the body: there will be no other attempt.
   virtual void EndBody() noexcept = 0;
-  // Makes what was kept the future's result.
+  // Makes what was kept the future's result, and gives the path's reference up.
   virtual void Deliver() noexcept = 0;
 
   // Tells that nobody has heard of a failure: once the task has ended, on any thread.
@@ -154,11 +168,11 @@ class AsyncTask : public PoolTask, public LiveTask {
   std::chrono::nanoseconds NextBackoff() const noexcept;
 
   ExecutorCore& executor_;
-  Thread* thread_ = nullptr;              // While it runs.
+  Atomic<Thread*> thread_{nullptr};       // Written before it runs, by that thread.
   uint64_t number_of_kind_ = 0;           // Of the executor's tasks.
   MonotonicTime given_at_;                // Or due. Of timed and traced tasks on virtual threads.
   MonotonicTime begun_at_;                // Of timed tasks.
-  Atomic<State> state_{State::kWaiting};  // Written under the executor's lock.
+  Atomic<State> state_{State::kWaiting};  // See above.
   bool is_traced_ = false;  // Never changes: whether it may have a span that is kept.
   bool is_timed_ = false;
   bool is_lent_ = false;        // It runs on its submitter's thread.
