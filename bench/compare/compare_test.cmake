@@ -42,26 +42,27 @@ endfunction()
 # Every workload on both kinds, small.
 set(report "${DIRECTORY}/report.json")
 file(REMOVE "${report}")
-run_compare(wait echo sqlite cpu --concurrency 8 --seconds 0.5 --json "${report}")
+run_compare(wait echo async sqlite postgres cpu --concurrency 8 --seconds 0.5 --json "${report}")
 check_that("all workloads run" code EQUAL 0)
 check_that("nothing is said on standard error" errors MATCHES "^$")
-foreach(word IN ITEMS "wait:" "echo:" "sqlite:" "cpu:" "VIRTUAL +PLATFORM +ratio" "8 threads"
+foreach(word IN ITEMS "wait:" "echo:" "async:" "sqlite:" "postgres:" "cpu:"
+    "VIRTUAL +PLATFORM +ratio" "8 threads"
     "operations/s" "p50" "p99" "p99.9" "CPU/operation" "switches/op" "memory/thread" "OS threads")
   check_that("the table has ${word}" output MATCHES "${word}")
 endforeach()
 
 file(READ "${report}" json)
 string(JSON count LENGTH "${json}" results)
-check_that("8 results, not ${count}" count EQUAL 8)
+check_that("12 results, not ${count}" count EQUAL 12)
 string(JSON cpus GET "${json}" machine cpus)
 check_that("there are CPUs" cpus GREATER 0)
 foreach(field IN ITEMS cpu kernel compiler io)
   string(JSON text GET "${json}" machine ${field})
   check_that("the machine has a ${field}" text MATCHES ".")
 endforeach()
-set(order wait virtual wait platform echo virtual echo platform
-  sqlite virtual sqlite platform cpu virtual cpu platform)
-foreach(index RANGE 7)
+set(order wait virtual wait platform echo virtual echo platform async virtual async platform
+  sqlite virtual sqlite platform postgres virtual postgres platform cpu virtual cpu platform)
+foreach(index RANGE 11)
   string(JSON result GET "${json}" results ${index})
   string(JSON status GET "${result}" status)
   check_that("result ${index} is measured" status STREQUAL "measured")
@@ -94,6 +95,22 @@ run_compare(wait --kind virtual --concurrency 4,8 --seconds 0.1)
 check_that("one kind alone runs" code EQUAL 0)
 check_that("it has no other column" NOT output MATCHES "PLATFORM| ratio")
 
+# A server that is named and not there is a failure; one that cannot be started is not.
+run_compare(postgres --concurrency 2 --seconds 0.1 --kind virtual
+  --postgres "host=127.0.0.1 port=1 user=nobody dbname=none")
+check_that("a server that does not answer is a failure" code EQUAL 1)
+check_that("it says so" output MATCHES "VIRTUAL, 2 threads: FAILED: ")
+file(REMOVE "${report}")
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -E env TMPDIR=${DIRECTORY}/none "${PROGRAM}"
+    postgres --concurrency 2 --seconds 0.1 --json "${report}"
+  RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+check_that("a server that cannot be started is no failure" code EQUAL 0)
+check_that("it says why" output MATCHES "Not done: [^\n]*${DIRECTORY}/none")
+file(READ "${report}" json)
+string(JSON status GET "${json}" results 1 status)
+check_that("the report says that it was not there" status STREQUAL "unavailable")
+
 # Threads run out: said, and no failure. More of them are not tried after that.
 execute_process(
   COMMAND sh -c "ulimit -v 1000000; exec \"$0\" \"$@\"" "${PROGRAM}"
@@ -108,13 +125,13 @@ endforeach()
 # Help.
 run_compare(--help)
 check_that("--help is no mistake" code EQUAL 0)
-foreach(word IN ITEMS "Usage: bobbin-compare" "wait" "echo" "sqlite" "cpu" "--kind" "--concurrency"
-    "--seconds" "--json")
+foreach(word IN ITEMS "Usage: bobbin-compare" "wait" "echo" "async" "sqlite" "postgres" "cpu"
+    "--kind" "--concurrency" "--seconds" "--postgres" "--json")
   check_that("--help tells of ${word}" output MATCHES "${word}")
 endforeach()
 
 # Mistakes.
-expect_refusal("unknown workload 'waits'.*wait, echo, sqlite, cpu" waits)
+expect_refusal("unknown workload 'waits'.*wait, echo, async, sqlite, postgres, cpu" waits)
 expect_refusal("--kind 'green'" wait --kind green)
 expect_refusal("--kind ''" wait --kind virtual,)
 expect_refusal("--concurrency '0'" wait --concurrency 0)
@@ -126,6 +143,7 @@ expect_refusal("--seconds '0'" wait --seconds 0)
 expect_refusal("--seconds '-1'" wait --seconds -1)
 expect_refusal("--seconds 'nan'" wait --seconds nan)
 expect_refusal("--seconds 'soon'" wait --seconds soon)
+expect_refusal("--postgres needs a value" postgres --postgres "")
 expect_refusal("unknown option '--fast'" wait --fast)
 expect_refusal("--json ${DIRECTORY}: is a directory" wait --json "${DIRECTORY}")
 expect_refusal("--json ${DIRECTORY}/none/report.json: no such file"

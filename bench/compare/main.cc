@@ -6,9 +6,12 @@
 // Exit codes: 0 all went well, 1 a workload failed, 2 wrong options, 128 + N ended by signal N.
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +28,7 @@
 #include "bench/compare/json_report.h"
 #include "bench/compare/machine.h"
 #include "bench/compare/options.h"
+#include "bench/compare/service.h"
 #include "bench/compare/table.h"
 #include "bench/compare/temporary_directory.h"
 #include "bench/compare/terminal.h"
@@ -84,6 +88,8 @@ class Comparison {
  private:
   void RunWorkload(const Workload& workload) {
     const size_t first = results_.size();
+    absl::StatusOr<std::unique_ptr<Service>> service = nullptr;
+    if (workload.serve != nullptr) service = workload.serve();
     for (const size_t concurrency : Bounded(options_.concurrency, workload)) {
       for (const Kind kind : options_.kinds) {
         if (InterruptSignal() != 0) return;
@@ -92,10 +98,18 @@ class Comparison {
                              .concurrency = concurrency,
                              .seconds = options_.seconds};
         std::optional<TrialResult> known = KnownToRunOut(trial, std::span(results_).subspan(first));
+        if (!service.ok()) known = NotServed(trial, service.status());
         results_.push_back(known.has_value() ? *std::move(known) : RunOne(trial));
         last_ended_ = MonotonicNow();
       }
     }
+  }
+
+  // The server that the trial needs could not be started.
+  static TrialResult NotServed(const Trial& trial, const absl::Status& why) {
+    return {.trial = trial,
+            .outcome = absl::IsUnavailable(why) ? Outcome::kUnavailable : Outcome::kFailed,
+            .message = std::string(MessageOf(why))};
   }
 
   // What ran out with fewer threads does so again.
@@ -157,6 +171,9 @@ int Compare(const Options& options) {
   if (!options.json_path.empty()) {
     const absl::Status status = CheckWritable(options.json_path);
     if (!status.ok()) return Complain(kMisuse, MessageOf(status));
+  }
+  if (!options.postgres.empty() && setenv(kPostgresVariable, options.postgres.c_str(), 1) != 0) {
+    return Complain(kFailure, MessageOf(ErrnoStatus(errno, "set an environment variable")));
   }
   WatchForInterrupts();
   const Machine machine = DescribeMachine();

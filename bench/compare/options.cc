@@ -107,6 +107,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   const CLI::Option* const has_kinds = add_option("--kind", kinds);
   const CLI::Option* const has_concurrency = add_option("--concurrency", concurrency);
   const CLI::Option* const has_seconds = add_option("--seconds", seconds);
+  add_option("--postgres", options.postgres);
   const CLI::Option* const has_json = add_option("--json", options.json_path);
   try {
     app.parse(argc, argv);
@@ -142,7 +143,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
 std::string HelpText() {
   std::string workloads;
   for (const Workload* workload : kWorkloads) {
-    workloads += fmt::format("  {:<8}{}\n", workload->name, workload->title);
+    workloads += fmt::format("  {:<9}{}\n", workload->name, workload->title);
   }
   return fmt::format(
       "Does the same work on virtual threads and on platform threads, and shows both side by "
@@ -155,30 +156,39 @@ std::string HelpText() {
       "\n"
       "Options:\n"
       "  --kind KIND,...      virtual, platform or both (virtual,platform)\n"
-      "  --concurrency N,...  how many threads, each in turn (64,1000,10000)\n"
+      "  --concurrency N,...  how many threads, each in turn (64,1000,10000); in async, requests\n"
       "  --seconds S          how long to measure each, after a warm-up of S / 4 (2)\n"
+      "  --postgres CONNINFO  where PostgreSQL is, as libpq writes it: it wins over the\n"
+      "                       environment's BOBBIN_COMPARE_POSTGRES; without either, a server is\n"
+      "                       started, for as long as it is needed, if one is installed\n"
       "  --json FILE          also write every figure, and what machine this is, to FILE\n"
       "  -h, --help           show this page\n"
       "\n"
       "Kinds:\n"
       "  virtual   virtual threads; as many carriers as there are CPUs run them\n"
       "  platform  one thread of the operating system each\n"
+      "  In async they are the kinds of named executors, with as many places as are needed at "
+      "once.\n"
       "\n"
       "Figures:\n"
       "  operations/s     how many operations all threads together finish in a second\n"
       "  p50, p99, p99.9  latencies that this share of the operations does not exceed\n"
       "  CPU/operation    user and system time of all threads\n"
       "  switches/op      context switches of the operating system, voluntary and forced\n"
-      "  memory/thread    resident memory, less that of the process before its threads start\n"
+      "  memory/thread    resident memory, less that of the process before its threads start; in\n"
+      "                   async, of a request and its calls\n"
       "  OS threads       most that existed at once\n"
       "  ratio            how many times better virtual threads are; below 1, platform threads "
       "are\n"
       "\n"
-      "Exit status: 0 all went well; 1 a workload failed; 2 wrong options; 130 interrupted.\n"
+      "Exit status: 0 all went well, or a server is not installed; 1 a workload failed; 2 wrong\n"
+      "options; 130 interrupted.\n"
       "\n"
       "Examples:\n"
       "  bobbin-compare\n"
       "  bobbin-compare wait echo --concurrency 1000,5000 --seconds 5\n"
+      "  bobbin-compare async --kind virtual\n"
+      "  bobbin-compare postgres --postgres 'host=db.example user=app'\n"
       "  bobbin-compare cpu --kind virtual --json cpu.json\n",
       workloads);
 }

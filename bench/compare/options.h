@@ -25,6 +25,7 @@ struct Options {
   std::vector<Kind> kinds = {kKinds.begin(), kKinds.end()};
   std::vector<size_t> concurrency = {64, 1000, 10'000};
   double seconds = 2;     // Of each trial.
+  std::string postgres;   // The server's address. Empty: one is started.
   std::string json_path;  // Empty: none is written.
   bool wants_help = false;
 };

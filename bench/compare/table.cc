@@ -172,6 +172,9 @@ std::string RenderTable(const Workload& workload, std::span<const TrialResult> r
                         size_t columns) {
   std::string block =
       fmt::format("{}: {}; latency is {}\n", workload.name, workload.title, workload.latency);
+  if (!results.empty() && results.front().outcome == Outcome::kUnavailable) {
+    return block + fmt::format("\n  Not done: {}\n", results.front().message);
+  }
   const std::vector<Panel> panels = PanelsOf(results);
   size_t first = 0;
   while (first < panels.size()) {

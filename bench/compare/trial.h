@@ -48,6 +48,7 @@ struct Figures {
 enum class Outcome : uint8_t {
   kMeasured,
   kRanOut,       // The system gives no more threads, or descriptors. Known limits, not a failure.
+  kUnavailable,  // What it needs is not here, which is no failure either.
   kFailed,       // It should have worked.
   kInterrupted,  // Someone was not willing to wait.
 };

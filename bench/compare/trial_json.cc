@@ -19,6 +19,7 @@ struct OutcomeName {
 constexpr std::array kOutcomes = {
     OutcomeName{Outcome::kMeasured, "measured"},
     OutcomeName{Outcome::kRanOut, "ran out"},
+    OutcomeName{Outcome::kUnavailable, "unavailable"},
     OutcomeName{Outcome::kFailed, "failed"},
     OutcomeName{Outcome::kInterrupted, "interrupted"},
 };

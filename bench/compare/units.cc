@@ -28,14 +28,13 @@ class Units {
  public:
   Units(const Trial& trial, UnitBody body) : trial_(trial), body_(body), measurement_(trial) {}
 
-  absl::StatusOr<Figures> Measure() {
-    BOBBIN_ASSIGN_OR_RETURN(const std::unique_ptr<Crew> crew, MakeCrew(trial_.kind));
+  absl::StatusOr<Figures> Measure(Crew& crew) {
     not_ready_.Add(static_cast<int64_t>(trial_.concurrency));
-    BOBBIN_RETURN_IF_ERROR(crew->Start("starter", [this, &crew] { StartAll(*crew); }));
+    BOBBIN_RETURN_IF_ERROR(crew.Start("starter", [this, &crew] { StartAll(crew); }));
     AwaitReady();
     if (!measurement_.is_stopped()) measurement_.Begin();
     go_.Set();
-    crew->Join();
+    crew.Join();
 
     MutexLock lock(mutex_);
     BOBBIN_RETURN_IF_ERROR(failure_);
@@ -92,7 +91,12 @@ class Units {
 }  // namespace
 
 absl::StatusOr<Figures> MeasureUnits(const Trial& trial, UnitBody body) {
-  return Units(trial, body).Measure();
+  BOBBIN_ASSIGN_OR_RETURN(const std::unique_ptr<Crew> crew, MakeCrew(trial.kind));
+  return MeasureUnits(trial, *crew, body);
+}
+
+absl::StatusOr<Figures> MeasureUnits(const Trial& trial, Crew& crew, UnitBody body) {
+  return Units(trial, body).Measure(crew);
 }
 
 absl::Status ThreadsRanOut(size_t started) {

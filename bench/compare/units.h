@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "bench/compare/crew.h"
 #include "bench/compare/measurement.h"
 #include "bench/compare/trial.h"
 
@@ -30,6 +31,8 @@ namespace bobbin::compare {
 using UnitBody = absl::FunctionRef<absl::Status(size_t unit, Measurement& measurement)>;
 
 absl::StatusOr<Figures> MeasureUnits(const Trial& trial, UnitBody body);
+// The same with a crew of the caller's.
+absl::StatusOr<Figures> MeasureUnits(const Trial& trial, Crew& crew, UnitBody body);
 
 // The status of a crew that has `started` threads and gets no more.
 absl::Status ThreadsRanOut(size_t started);

@@ -9,10 +9,12 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 
+#include "bench/compare/service.h"
 #include "bench/compare/trial.h"
 
 namespace bobbin::compare {
@@ -26,15 +28,23 @@ struct Workload {
   size_t concurrency_max;
 
   absl::StatusOr<Figures> (*run)(const Trial& trial);
+
+  // Starts the server that all its trials use. Null: they need none.
+  absl::StatusOr<std::unique_ptr<Service>> (*serve)() = nullptr;
 };
 
 extern const Workload kWaitWorkload;
 extern const Workload kEchoWorkload;
 extern const Workload kSqliteWorkload;
+extern const Workload kAsyncWorkload;
+extern const Workload kPostgresWorkload;
 extern const Workload kCpuWorkload;
 
-inline constexpr std::array kWorkloads = {&kWaitWorkload, &kEchoWorkload, &kSqliteWorkload,
-                                          &kCpuWorkload};
+inline constexpr std::array kWorkloads = {&kWaitWorkload,   &kEchoWorkload,     &kAsyncWorkload,
+                                          &kSqliteWorkload, &kPostgresWorkload, &kCpuWorkload};
+
+// Of the environment: where the servers are that trials use.
+inline constexpr char kPostgresVariable[] = "BOBBIN_COMPARE_POSTGRES";
 
 // The workload of that name, or null.
 const Workload* WorkloadNamed(std::string_view name);
