@@ -35,6 +35,8 @@ BASELINES = {
     "Future/Waited": ("Future/WaitedChannel", CPU),
     "SpawnJoin/Sequential": (SWITCH, CPU),
     "SpawnJoin/Batch1000": (SWITCH, CPU),
+    "Async/Virtual": (SWITCH, CPU),
+    "Async/VirtualBatch100": (SWITCH, CPU),
     "Mutex/Uncontended": (SWITCH, CPU),
     "Mutex/64Threads": (SWITCH, REAL),
     "Mutex/64ThreadsYieldInside": (SWITCH, CPU),

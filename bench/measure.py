@@ -29,6 +29,8 @@ RATIO_GOALS = {
     "ParkUnpark/CrossCarrierAsleep": 1.2,
     "SpawnJoin/Sequential": 14,
     "SpawnJoin/Batch1000": 7,
+    "Async/Virtual": 10,
+    "Async/VirtualBatch100": 10,
     "Mutex/Uncontended": 2.5,
     "Mutex/64ThreadsYieldInside": 14,
 }

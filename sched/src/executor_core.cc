@@ -17,6 +17,7 @@
 #include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/spawn.h>
 
+#include "sched/src/runtime_core.h"
 #include "sched/src/unheard_end.h"
 
 namespace bobbin::internal {
@@ -30,6 +31,22 @@ void Add(std::chrono::nanoseconds time, std::chrono::nanoseconds& total,
          std::chrono::nanoseconds& max) {
   total += time;
   max = std::max(max, time);
+}
+
+// What tasks are counted by.
+void Add(const ExecutorStatistics& part, ExecutorStatistics& sum) {
+  sum.submitted += part.submitted;
+  sum.completed += part.completed;
+  sum.failed += part.failed;
+  sum.rejected += part.rejected;
+  sum.dropped += part.dropped;
+  sum.abandoned += part.abandoned;
+  sum.retried += part.retried;
+  sum.timed += part.timed;
+  sum.wait_total += part.wait_total;
+  sum.wait_max = std::max(sum.wait_max, part.wait_max);
+  sum.run_total += part.run_total;
+  sum.run_max = std::max(sum.run_max, part.run_max);
 }
 
 }  // namespace
@@ -52,9 +69,33 @@ ExecutorCore::ExecutorCore(Runtime& runtime, std::string name, ThreadKind kind,
       name_(std::move(name)),
       kind_(kind),
       options_(std::move(options)),
-      sink_(std::move(sink)) {}
+      sink_(std::move(sink)),
+      share_count_(std::min(static_cast<size_t>(runtime.core().carrier_count()) + 1, kSharesMax)),
+      shares_(std::make_unique<Share[]>(share_count_)) {}
 
 ExecutorCore::~ExecutorCore() = default;
+
+// --- The locks.
+
+ExecutorCore::AllLocksHolder::AllLocksHolder(ExecutorCore& core) noexcept
+    ABSL_NO_THREAD_SAFETY_ANALYSIS : core_(core) {
+  for (Share& share : core_.shares()) share.lock.Lock();
+}
+
+ExecutorCore::AllLocksHolder::~AllLocksHolder() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const bool is_plain = !core_.is_closed_ && core_.drained_waiters_.empty() && !core_.HasQueue();
+  core_.is_plain_.store(is_plain, std::memory_order_relaxed);  // relaxed: read under a lock.
+  for (Share& share : core_.shares()) share.lock.Unlock();
+}
+
+ExecutorCore::Share& ExecutorCore::ShareHere() noexcept {
+  const Carrier* const here = runtime_.core().OwnCarrier();
+  // The first one is the other threads'.
+  if (here == nullptr) return shares_[0];
+  auto index = static_cast<size_t>(here->index());
+  if (__builtin_expect(index >= share_count_ - 1, 0)) index %= share_count_ - 1;
+  return shares_[1 + index];
+}
 
 // --- Submitting.
 
@@ -66,28 +107,37 @@ absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
   return Place(task, Entry::kNew);
 }
 
-bool ExecutorCore::Admit(AsyncTask& task, Entry entry) noexcept {
-  if (entry == Entry::kNew) {
-    ++counts_.submitted;
-    if (is_closed_) {
-      ++counts_.rejected;
-      SetState(task, AsyncTask::State::kEnded);
-      return false;
-    }
-    task.number_of_kind_ = counts_.submitted;
-    live_.PushBack(task);
-    ++live_count_;
-    // relaxed: changes under the lock.
-  } else if (task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kWaiting) {
-    return false;
-  }
+void ExecutorCore::Enlist(Share& share, AsyncTask& task) noexcept {
+  const auto index = static_cast<size_t>(&share - shares_.get());
+  task.share_ = static_cast<uint8_t>(index);
+  const uint64_t number = ++share.counts.submitted;
+  task.number_of_kind_ = number * share_count_ + index;
+  share.live.PushBack(task);
+  ++share.live_count;
   if (kind_ == ThreadKind::kPlatform) {
     task.is_timed_ = true;  // The pool looks at the clock.
   } else {
-    task.is_timed_ = counts_.submitted % ExecutorStatistics::kTimedEvery == 1;
+    task.is_timed_ = number % ExecutorStatistics::kTimedEvery == 1;
     if (task.is_timed_ || task.is_traced_) task.given_at_ = MonotonicNow();
   }
-  return true;
+}
+
+bool ExecutorCore::Admit(AsyncTask& task, Entry entry) noexcept {
+  if (entry == Entry::kDue) {
+    if (task.is_timed_ || task.is_traced_) task.given_at_ = MonotonicNow();
+    // relaxed: changes under the lock.
+    return task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kWaiting;
+  }
+  Share& share = ShareHere();
+  share.AssertHeld();
+  if (!is_closed_) {
+    Enlist(share, task);
+    return true;
+  }
+  ++share.counts.submitted;
+  ++share.counts.rejected;
+  SetState(task, AsyncTask::State::kEnded);
+  return false;
 }
 
 absl::Status ExecutorCore::Refuse(AsyncTask& task, Entry entry) noexcept {
@@ -105,8 +155,8 @@ void ExecutorCore::DropFromPath(AsyncTask& task, uint64_t ExecutorStatistics::*c
   WakeList woken;
   bool is_ours;
   {
-    SpinLockHolder hold(lock_);
-    is_ours = Claim(task, counts_.*count, woken) != Claimed::kNot;
+    const AllLocksHolder hold(*this);
+    is_ours = Claim(task, count, woken) != Claimed::kNot;
   }
   woken.Dispatch();
   if (is_ours) task.FailUnbegun(reason);
@@ -128,8 +178,8 @@ bool ExecutorCore::Withdraw(AsyncTask& task) noexcept {
   WakeList woken;
   Claimed claimed;
   {
-    SpinLockHolder hold(lock_);
-    claimed = Claim(task, counts_.dropped, woken);
+    const AllLocksHolder hold(*this);
+    claimed = Claim(task, &ExecutorStatistics::dropped, woken);
     if (claimed == Claimed::kNot) return false;
     EndDelaysIfNone(woken);
   }
@@ -144,18 +194,46 @@ absl::Status ExecutorCore::StatusFor(const AsyncTask& task, absl::StatusCode cod
   return MakeStatus(code, fmt::format("{}: {}", task.Label(), cause));
 }
 
-// --- With the lock held.
+// --- With locks held.
 
 void ExecutorCore::SetState(AsyncTask& task, AsyncTask::State state) noexcept {
   task.state_.store(state, std::memory_order_relaxed);  // relaxed: read under the lock, or a hint.
 }
 
-void ExecutorCore::Unlink(AsyncTask& task, WakeList& woken) noexcept {
-  live_.Remove(task);
-  --live_count_;
+void ExecutorCore::TakeOut(Share& share, AsyncTask& task) noexcept {
+  share.live.Remove(task);
+  --share.live_count;
   SetState(task, AsyncTask::State::kEnded);
+}
+
+void ExecutorCore::Unlink(AsyncTask& task, WakeList& woken) noexcept {
+  Share& share = ShareOf(task);
+  share.AssertHeld();
+  TakeOut(share, task);
   if (__builtin_expect(std::exchange(task.is_discounted_, false), 0)) --discounted_;
   WakeIfDrained(woken);
+}
+
+size_t ExecutorCore::LiveCount() const noexcept {
+  size_t count = 0;
+  for (const Share& share : shares()) {
+    share.AssertHeld();
+    count += share.live_count;
+  }
+  return count;
+}
+
+template <typename Visit>
+void ExecutorCore::ForEachLive(Visit visit) noexcept {
+  for (Share& share : shares()) {
+    share.AssertHeld();
+    LiveTask* live = share.live.Front();
+    while (live != nullptr) {
+      auto& task = static_cast<AsyncTask&>(*live);
+      live = share.live.Next(*live);
+      visit(task);
+    }
+  }
 }
 
 void ExecutorCore::WakeIfDrained(WakeList& woken) noexcept {
@@ -163,7 +241,7 @@ void ExecutorCore::WakeIfDrained(WakeList& woken) noexcept {
   while (Waiter* const waiter = drained_waiters_.ClaimFront()) woken.Add(*waiter);
 }
 
-ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t& count,
+ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t ExecutorStatistics::*count,
                                           WakeList& woken) noexcept {
   // relaxed: only the one from kWaiting changes without the lock, and there an exchange decides.
   AsyncTask::State state = task.state_.load(std::memory_order_relaxed);
@@ -179,7 +257,9 @@ ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t& count,
   } else {
     return claimed;
   }
-  ++count;
+  Share& share = ShareOf(task);
+  share.AssertHeld();
+  ++(share.counts.*count);
   Unlink(task, woken);
   return claimed;
 }
@@ -197,26 +277,45 @@ bool ExecutorCore::Begin(AsyncTask& task) noexcept {
     return false;
   }
   if (__builtin_expect(!task.is_timed_, 1)) return true;
-  SpinLockHolder hold(lock_);
-  ++counts_.timed;
   task.begun_at_ = MonotonicNow();
-  Add(task.begun_at_ - task.GivenAt(), counts_.wait_total, counts_.wait_max);
+  Share& share = ShareOf(task);
+  SpinLockHolder hold(share.lock);
+  ++share.counts.timed;
+  Add(task.begun_at_ - task.GivenAt(), share.counts.wait_total, share.counts.wait_max);
+  return true;
+}
+
+bool ExecutorCore::EndIn(Share& share, AsyncTask& task, Ending ending) noexcept {
+  // relaxed: changes under the lock.
+  if (task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kRunning) return false;
+  ++(ending == Ending::kCompleted ? share.counts.completed : share.counts.failed);
+  if (task.is_timed_) {
+    Add(MonotonicNow() - task.begun_at_, share.counts.run_total, share.counts.run_max);
+  }
+  TakeOut(share, task);
   return true;
 }
 
 ExecutorCore::Ended ExecutorCore::End(AsyncTask& task, Ending ending) noexcept {
+  Share& share = ShareOf(task);
+  {
+    SpinLockHolder hold(share.lock);
+    // One that is discounted is not waited for by somebody who is about to wait.
+    if (__builtin_expect(is_plain() && !task.is_discounted_, 1)) {
+      const bool is_own = EndIn(share, task, ending);
+      if (!task.is_lent_) ++share.places;
+      return {.is_own = is_own, .next = nullptr};
+    }
+  }
   WakeList woken;
   Ended ended{.is_own = false, .next = nullptr};
   {
-    SpinLockHolder hold(lock_);
-    // relaxed: changes under the lock.
-    ended.is_own = task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kRunning;
+    const AllLocksHolder hold(*this);
+    share.AssertHeld();
+    ended.is_own = EndIn(share, task, ending);
     if (ended.is_own) {
-      ++(ending == Ending::kCompleted ? counts_.completed : counts_.failed);
-      if (task.is_timed_) {
-        Add(MonotonicNow() - task.begun_at_, counts_.run_total, counts_.run_max);
-      }
-      Unlink(task, woken);
+      if (std::exchange(task.is_discounted_, false)) --discounted_;
+      WakeIfDrained(woken);
     }
     if (!task.is_lent_) ended.next = PassPlace();
   }
@@ -235,7 +334,7 @@ absl::Status ExecutorCore::SubmitDelayed(AsyncTask& task, std::chrono::nanosecon
   bool is_admitted;
   bool must_start = false;
   {
-    SpinLockHolder hold(lock_);
+    const AllLocksHolder hold(*this);
     is_admitted = Admit(task, Entry::kNew);
     if (is_admitted) must_start = PutDelay(task, outside.extract(outside.begin()), due, woken);
   }
@@ -254,12 +353,14 @@ bool ExecutorCore::Postpone(AsyncTask& task, std::chrono::nanoseconds delay,
   WakeList woken;
   bool must_start;
   {
-    SpinLockHolder hold(lock_);
+    const AllLocksHolder hold(*this);
     // relaxed: changes under the lock.
     if (is_closed_ || task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kRunning) {
       return false;
     }
-    ++counts_.retried;
+    Share& share = ShareOf(task);
+    share.AssertHeld();
+    ++share.counts.retried;
     if (!task.is_lent_) next = PassPlace();
     task.is_lent_ = false;
     must_start = PutDelay(task, outside.extract(outside.begin()), due, woken);
@@ -306,7 +407,7 @@ void ExecutorCore::ServeDelays() noexcept {
     DelayNode node;
     MonotonicTime due;
     {
-      SpinLockHolder hold(lock_);
+      const AllLocksHolder hold(*this);
       if (delays_.empty()) {
         delays_are_served_ = false;
         return;
@@ -328,7 +429,7 @@ void ExecutorCore::ServeDelays() noexcept {
       const DeadlineScope until(Deadline::At(due));
       static_cast<void>(self.Park());
     }
-    SpinLockHolder hold(lock_);
+    const AllLocksHolder hold(*this);
     delay_waiter_ = nullptr;
   }
 }
@@ -337,7 +438,7 @@ void ExecutorCore::ServeDelays() noexcept {
 
 void ExecutorCore::Close() noexcept {
   {
-    SpinLockHolder hold(lock_);
+    const AllLocksHolder hold(*this);
     is_closed_ = true;
   }
   Drop(Unbegun::kDelayed, "the executor was shut down before its time had come");
@@ -346,14 +447,13 @@ void ExecutorCore::Close() noexcept {
 void ExecutorCore::Discount(const Thread& thread) noexcept {
   WakeList woken;
   {
-    SpinLockHolder hold(lock_);
-    for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
-      auto& task = static_cast<AsyncTask&>(*live);
+    const AllLocksHolder hold(*this);
+    ForEachLive([&](AsyncTask& task) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       if (IsRunning(task) && task.thread_.load() == &thread &&
           !std::exchange(task.is_discounted_, true)) {
         ++discounted_;
       }
-    }
+    });
     WakeIfDrained(woken);
   }
   woken.Dispatch();
@@ -362,13 +462,13 @@ void ExecutorCore::Discount(const Thread& thread) noexcept {
 bool ExecutorCore::AwaitDrained() noexcept {
   Waiter self(kDrainWait);
   {
-    SpinLockHolder hold(lock_);
+    const AllLocksHolder hold(*this);
     if (IsDrained()) return true;
     if (self.thread().ShouldStop()) return false;
     drained_waiters_.PushBack(self);
   }
   if (self.Park() == Wake::kNotified) return true;
-  SpinLockHolder hold(lock_);
+  const AllLocksHolder hold(*this);
   drained_waiters_.Forget(self);
   return IsDrained();
 }
@@ -377,21 +477,18 @@ void ExecutorCore::Drop(Unbegun which, std::string_view cause) noexcept {
   WakeList woken;
   IntrusiveList<LiveTask> dropped;
   {
-    SpinLockHolder hold(lock_);
-    LiveTask* live = live_.Front();
-    while (live != nullptr) {
-      auto& task = static_cast<AsyncTask&>(*live);
-      live = live_.Next(*live);
+    const AllLocksHolder hold(*this);
+    ForEachLive([&](AsyncTask& task) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       // relaxed: changes under the lock.
       const bool is_delayed =
           task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kDelayed;
-      if (which == Unbegun::kDelayed && !is_delayed) continue;
-      const Claimed claimed = Claim(task, counts_.dropped, woken);
-      if (claimed == Claimed::kNot) continue;
-      // One reference is the caller's, either way. Who comes upon it first needs the lock.
+      if (which == Unbegun::kDelayed && !is_delayed) return;
+      const Claimed claimed = Claim(task, &ExecutorStatistics::dropped, woken);
+      if (claimed == Claimed::kNot) return;
+      // One reference is the caller's, either way. Who comes upon it first needs a lock.
       if (claimed == Claimed::kOnPath) task.AddOwner();
       dropped.PushBack(task);
-    }
+    });
     EndDelaysIfNone(woken);
   }
   woken.Dispatch();
@@ -409,12 +506,11 @@ void ExecutorCore::DropUnbegun() noexcept {
 void ExecutorCore::RequestStop() noexcept {
   CloseThreads();
   stop_.request_stop();
-  SpinLockHolder hold(lock_);
-  for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
-    const auto& task = static_cast<AsyncTask&>(*live);
-    // It cannot end before it has left the list, for which it needs the lock.
+  const AllLocksHolder hold(*this);
+  ForEachLive([](const AsyncTask& task) {
+    // It cannot end before it has left the list, for which it needs a lock.
     if (IsRunning(task) && !task.is_lent_ && !task.is_discounted_) task.thread_.load()->Cancel();
-  }
+  });
 }
 
 std::vector<std::string> ExecutorCore::Abandon() noexcept {
@@ -422,12 +518,9 @@ std::vector<std::string> ExecutorCore::Abandon() noexcept {
   WakeList woken;
   IntrusiveList<LiveTask> abandoned;
   {
-    SpinLockHolder hold(lock_);
-    LiveTask* live = live_.Front();
-    while (live != nullptr) {
-      auto& task = static_cast<AsyncTask&>(*live);
-      live = live_.Next(*live);
-      if (task.is_discounted_ || !IsRunning(task)) continue;
+    const AllLocksHolder hold(*this);
+    ForEachLive([&](AsyncTask& task) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (task.is_discounted_ || !IsRunning(task)) return;
       const Thread& thread = *task.thread_.load();
       std::string where;
       if (thread.role() == Role::kVirtual) {
@@ -436,11 +529,11 @@ std::vector<std::string> ExecutorCore::Abandon() noexcept {
         where = fmt::format("\"{}\"", static_cast<const OsThread&>(thread).name());
       }
       names.push_back(fmt::format("{} on {}", task.Label(), where));
-      ++counts_.abandoned;
+      ++ShareOf(task).counts.abandoned;
       task.AddOwner();
       Unlink(task, woken);
       abandoned.PushBack(task);
-    }
+    });
   }
   woken.Dispatch();
   while (LiveTask* const live = abandoned.PopFront()) {
@@ -455,10 +548,8 @@ std::vector<std::string> ExecutorCore::Abandon() noexcept {
 bool ExecutorCore::Join(std::chrono::nanoseconds budget) noexcept {
   const MonotonicTime end = MonotonicNow() + budget;
   {
-    SpinLockHolder hold(lock_);
-    for (LiveTask* live = live_.Front(); live != nullptr; live = live_.Next(*live)) {
-      static_cast<AsyncTask&>(*live).is_discounted_ = false;
-    }
+    const AllLocksHolder hold(*this);
+    ForEachLive([](AsyncTask& task) { task.is_discounted_ = false; });
     discounted_ = 0;
   }
   const DeadlineScope scope(budget);
@@ -468,17 +559,22 @@ bool ExecutorCore::Join(std::chrono::nanoseconds budget) noexcept {
 }
 
 bool ExecutorCore::IsIdle() noexcept {
-  SpinLockHolder hold(lock_);
-  return live_count_ == 0;
+  const AllLocksHolder hold(*this);
+  return LiveCount() == 0;
 }
 
 ExecutorStatistics ExecutorCore::Statistics() noexcept {
-  SpinLockHolder hold(lock_);
-  ExecutorStatistics statistics = counts_;
+  const AllLocksHolder hold(*this);
+  ExecutorStatistics statistics;
+  for (Share& share : shares()) {
+    share.AssertHeld();
+    Add(share.counts, statistics);
+  }
+  const size_t live = LiveCount();
   statistics.kind = kind_;
   statistics.queued = queued();
   statistics.delayed = delays_.size();
-  statistics.active = live_count_ - std::min(live_count_, statistics.queued + statistics.delayed);
+  statistics.active = live - std::min(live, statistics.queued + statistics.delayed);
   statistics.uncaught = sink_->reported();
   return statistics;
 }

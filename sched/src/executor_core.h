@@ -3,21 +3,31 @@
 // ExecutorCore: what both kinds of executors have in common - the tasks that have not ended, the
 // delays, the counters, the end.
 //
-// Everything that changes is under one spin lock, but for the step with which a task begins: an
+// Shares. Carriers that submit at the same time would spend most of theirs on one lock. So what is
+// written for each task - the list of those that have not ended, the counters, the free places - is
+// in as many shares as there are carriers, up to a limit, and one for all other threads. A task
+// belongs to the share of the thread that has submitted it. Each share has its lock, and that alone
+// is taken while all is plain: the executor is open, nothing is queued for a place, nobody waits
+// for the end. Everything else is done with all locks held, in their order, and so is what makes it
+// plain or not: whoever holds one of them may read that, and finds the rest as it was left.
+//
+// What is under the locks is all that changes, but for the step with which a task begins: an
 // exchange of its state (async_task.h). Who cancels it, drops it, ends it or abandons it changes
 // its state under the lock, so that exactly one of them does, and counts it once. When no task is
 // let in any more, and those that wait were dropped, all that are left have begun: so whoever asks
 // them to stop misses none.
 //
-// Why the end is not missed. A task leaves the list of those that have not ended under the lock;
-// the one that makes the list as short as is waited for takes the waiters there.
+// Why the end is not missed. Who waits for it enters with all locks held, and from then on it is
+// not plain: each task that ends holds them, too, and the one that leaves as few as are waited for
+// takes the waiters.
 //
 // The delays are served by one virtual thread, which lives while there are any. Whoever puts a
 // delay in front of the one that it waits for ends its wait.
 //
 //   Called from   any thread, unless said otherwise.
 //   Suspends      AwaitDrained.
-//   Cost          Submit and end of a task: the lock, once each. Its begin: an exchange.
+//   Cost          Submit and end of a task: a lock, once each, of which there is one for each
+//                 carrier; all of them where it is not plain. Its begin: an exchange.
 
 #ifndef BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
 #define BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
@@ -28,6 +38,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -135,16 +146,52 @@ class ExecutorCore {
   // Gives the task a thread or a place in a queue, or drops it and says why.
   virtual absl::Status Place(AsyncTask& task, Entry entry) noexcept = 0;
   // Takes it out of a queue; false if it is in none.
-  virtual bool TakeFromQueue(AsyncTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) = 0;
-  // Gives up the place of one that has ended, or to the next, which it returns.
-  virtual AsyncTask* PassPlace() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) = 0;
-  virtual size_t queued() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) = 0;
+  virtual bool TakeFromQueue(AsyncTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) = 0;
+  // Gives the place of one that has ended to the next, which it returns, or up.
+  virtual AsyncTask* PassPlace() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) = 0;
+  // Whether tasks wait for a place, so that one must not be given up.
+  virtual bool HasQueue() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) = 0;
+  virtual size_t queued() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) = 0;
   virtual void CloseThreads() noexcept = 0;
   // Whether all of them have ended.
   virtual bool JoinThreads(std::chrono::nanoseconds budget) noexcept = 0;
 
-  // Whether it is still to be placed. A new one is counted, and joins those that have not ended.
-  bool Admit(AsyncTask& task, Entry entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // See above.
+  struct alignas(kCacheLineBytes) Share {
+    // With all locks held, this one is.
+    void AssertHeld() const noexcept ABSL_ASSERT_EXCLUSIVE_LOCK(lock) {}
+
+    SpinLock lock;
+    IntrusiveList<LiveTask> live ABSL_GUARDED_BY(lock);
+    size_t live_count ABSL_GUARDED_BY(lock) = 0;
+    size_t places ABSL_GUARDED_BY(lock) = 0;  // Free ones, of virtual tasks.
+    ExecutorStatistics counts ABSL_GUARDED_BY(lock);
+  };
+  // All locks, as one.
+  class ABSL_LOCKABLE AllLocks {};
+  // Holds them for a scope, and says at its end whether all is plain.
+  class ABSL_SCOPED_LOCKABLE AllLocksHolder {
+   public:
+    explicit AllLocksHolder(ExecutorCore& core) noexcept ABSL_EXCLUSIVE_LOCK_FUNCTION(core.all_);
+    AllLocksHolder(const AllLocksHolder&) = delete;
+    AllLocksHolder& operator=(const AllLocksHolder&) = delete;
+    ~AllLocksHolder() ABSL_UNLOCK_FUNCTION();
+
+   private:
+    ExecutorCore& core_;
+  };
+
+  // That of the calling thread's tasks.
+  Share& ShareHere() noexcept;
+  std::span<Share> shares() const noexcept { return {shares_.get(), share_count_}; }
+  // REQUIRES: a lock.
+  bool is_plain() const noexcept {
+    return is_plain_.load(std::memory_order_relaxed);  // relaxed: changes under the lock.
+  }
+  // Counts a new one, which joins those that have not ended.
+  void Enlist(Share& share, AsyncTask& task) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock);
+  // Whether it is still to be placed. A new one is enlisted.
+  bool Admit(AsyncTask& task, Entry entry) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   // Where the reference of a task's path is that will not run.
   enum class Claimed : uint8_t {
     kNot,      // It has begun, or somebody else has claimed it.
@@ -152,8 +199,8 @@ class ExecutorCore {
     kOffPath,  // The caller's: it was in a queue or delayed.
   };
   // Says that it will not run, and counts it.
-  Claimed Claim(AsyncTask& task, uint64_t& count, WakeList& woken) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Claimed Claim(AsyncTask& task, uint64_t ExecutorStatistics::*count, WakeList& woken) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   // What Admit has refused.
   absl::Status Refuse(AsyncTask& task, Entry entry) noexcept;
   // One that was admitted, and is on no path: takes it out, and fails its future.
@@ -170,33 +217,46 @@ class ExecutorCore {
   const std::shared_ptr<const FailureSink> sink_;
   std::stop_source stop_;
 
-  SpinLock lock_;
-  ExecutorStatistics counts_ ABSL_GUARDED_BY(lock_);
+  AllLocks all_;
 
  private:
   // Equal times keep their order.
   using Delays = std::map<std::pair<MonotonicTime, uint64_t>, AsyncTask*>;
   using DelayNode = Delays::node_type;
 
-  void Unlink(AsyncTask& task, WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool IsDrained() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return live_count_ <= discounted_;
+  // Enough for machines whose carriers would wait for each other, and few enough to take them all.
+  static constexpr size_t kSharesMax = 9;
+
+  Share& ShareOf(const AsyncTask& task) const noexcept { return shares_[task.share_]; }
+  // Counts the end of one that has not been dropped or abandoned, and takes it out; false if it
+  // was.
+  bool EndIn(Share& share, AsyncTask& task, Ending ending) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock);
+  static void TakeOut(Share& share, AsyncTask& task) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock);
+  // The same with all locks held, and what follows from it.
+  void Unlink(AsyncTask& task, WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  size_t LiveCount() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  bool IsDrained() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) {
+    return LiveCount() <= discounted_;
   }
+  // Calls `visit(task)` for each that has not ended; it may take that one out.
+  template <typename Visit>
+  void ForEachLive(Visit visit) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   // Whether its thread is known.
   static bool IsRunning(const AsyncTask& task) noexcept {
     // Pairs with the exchange in Begin.
     return task.state_.load(std::memory_order_acquire) == AsyncTask::State::kRunning;
   }
-  void SetState(AsyncTask& task, AsyncTask::State state) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  static void SetState(AsyncTask& task, AsyncTask::State state) noexcept;
 
   absl::Status SubmitDelayed(AsyncTask& task, std::chrono::nanoseconds delay) noexcept;
   // Puts it among the delays; whether the caller must start somebody who serves them.
   bool PutDelay(AsyncTask& task, DelayNode&& node, MonotonicTime due, WakeList& woken) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void WakeIfDrained(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void HaveDelaysLookAgain(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void EndDelaysIfNone(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  void WakeIfDrained(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  void HaveDelaysLookAgain(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  void EndDelaysIfNone(WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   void StartServingDelays() noexcept;
   void ServeDelays() noexcept;
 
@@ -204,17 +264,19 @@ class ExecutorCore {
   enum class Unbegun : uint8_t { kAll, kDelayed };
   void Drop(Unbegun which, std::string_view cause) noexcept;
 
-  IntrusiveList<LiveTask> live_ ABSL_GUARDED_BY(lock_);
-  size_t live_count_ ABSL_GUARDED_BY(lock_) = 0;
-  size_t discounted_ ABSL_GUARDED_BY(lock_) = 0;
-  bool is_closed_ ABSL_GUARDED_BY(lock_) = false;
-  WaitQueue drained_waiters_ ABSL_GUARDED_BY(lock_);
+  const size_t share_count_;
+  const std::unique_ptr<Share[]> shares_;
+  // Written with all locks held, and read with one of them.
+  Atomic<bool> is_plain_{true};
 
-  Delays delays_ ABSL_GUARDED_BY(lock_);
-  uint64_t last_delay_ ABSL_GUARDED_BY(lock_) = 0;
-  Waiter* delay_waiter_ ABSL_GUARDED_BY(lock_) =
-      nullptr;  // While they are served, and none is due.
-  bool delays_are_served_ ABSL_GUARDED_BY(lock_) = false;
+  size_t discounted_ ABSL_GUARDED_BY(all_) = 0;
+  bool is_closed_ ABSL_GUARDED_BY(all_) = false;
+  WaitQueue drained_waiters_ ABSL_GUARDED_BY(all_);
+
+  Delays delays_ ABSL_GUARDED_BY(all_);
+  uint64_t last_delay_ ABSL_GUARDED_BY(all_) = 0;
+  Waiter* delay_waiter_ ABSL_GUARDED_BY(all_) = nullptr;  // While they are served, and none is due.
+  bool delays_are_served_ ABSL_GUARDED_BY(all_) = false;
 };
 
 }  // namespace bobbin::internal

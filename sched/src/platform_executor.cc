@@ -29,12 +29,14 @@ PlatformExecutor::PlatformExecutor(Runtime& runtime, std::string name, ExecutorO
       pool_(std::make_shared<PlatformPoolCore>(PoolOptions(name_, options_), &runtime)) {}
 
 absl::Status PlatformExecutor::Place(AsyncTask& task, Entry entry) noexcept {
-  bool is_admitted;
-  {
-    SpinLockHolder hold(lock_);
-    is_admitted = Admit(task, entry);
+  if (!(entry == Entry::kNew && EnlistHere(task))) {
+    bool is_admitted;
+    {
+      const AllLocksHolder hold(*this);
+      is_admitted = Admit(task, entry);
+    }
+    if (!is_admitted) return Refuse(task, entry);
   }
-  if (!is_admitted) return Refuse(task, entry);
 
   const Offered offered = pool_->Offer(task, Admission::kBounded);
   // Once it was accepted, the task may be gone.
@@ -56,6 +58,14 @@ absl::Status PlatformExecutor::Place(AsyncTask& task, Entry entry) noexcept {
   DropFromPath(task, is_silent ? &ExecutorStatistics::dropped : &ExecutorStatistics::rejected,
                status);
   return is_silent ? absl::OkStatus() : status;
+}
+
+bool PlatformExecutor::EnlistHere(AsyncTask& task) noexcept {
+  Share& share = ShareHere();
+  SpinLockHolder hold(share.lock);
+  if (!is_plain()) return false;
+  Enlist(share, task);
+  return true;
 }
 
 bool PlatformExecutor::TakeFromQueue(AsyncTask& task) noexcept { return pool_->TakeBack(task); }

@@ -2,12 +2,12 @@
 //
 // PlatformExecutor: tasks on the threads of a pool.
 //
-// The queue and the threads are the pool's; the executor's lock is never held while the pool is
-// given a task, but may be while it gives one back.
+// The queue and the threads are the pool's; none of the executor's locks is held while the pool is
+// given a task, but all may be while it gives one back.
 //
 //   Called from   as ExecutorCore.
 //   Suspends      as ExecutorCore.
-//   Cost          Submit: the executor's lock and the pool's, and a wake if a thread is idle.
+//   Cost          Submit: a lock of the executor's and the pool's, and a wake if a thread is idle.
 
 #ifndef BOBBIN_SCHED_SRC_PLATFORM_EXECUTOR_H_
 #define BOBBIN_SCHED_SRC_PLATFORM_EXECUTOR_H_
@@ -30,9 +30,12 @@ class PlatformExecutor final : public ExecutorCore {
 
  private:
   absl::Status Place(AsyncTask& task, Entry entry) noexcept override;
-  bool TakeFromQueue(AsyncTask& task) noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  AsyncTask* PassPlace() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) { return nullptr; }
-  size_t queued() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Enlists a new one in the calling thread's share; false if all is not plain.
+  bool EnlistHere(AsyncTask& task) noexcept;
+  bool TakeFromQueue(AsyncTask& task) noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  AsyncTask* PassPlace() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) { return nullptr; }
+  bool HasQueue() const noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) { return false; }
+  size_t queued() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   void CloseThreads() noexcept override { pool_->Close(); }
   bool JoinThreads(std::chrono::nanoseconds budget) noexcept override {
     return pool_->Shutdown(budget).ok();

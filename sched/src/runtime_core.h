@@ -86,6 +86,8 @@ class RuntimeCore {
   int carrier_count() const noexcept { return carrier_count_; }
   // Whether a thread that may migrate has a place to go.
   bool MayMigrate(bool migrates) const noexcept { return migrates && carrier_count_ > 1; }
+  // The calling thread's carrier, if it is one of this runtime's.
+  Carrier* OwnCarrier() const noexcept;
   Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
 
   // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the
@@ -136,8 +138,6 @@ class RuntimeCore {
   absl::Status Configure();
   // Without a look at the limit.
   Task* AllocateTask(std::string_view name);
-  // The calling thread's carrier, if it is one of this runtime's.
-  Carrier* OwnCarrier() const noexcept;
   // "3 virtual threads did not end: "reader" (id 7, waits), ...".
   std::string NameTheLiving();
 

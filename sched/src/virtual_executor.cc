@@ -2,6 +2,7 @@
 
 #include "sched/src/virtual_executor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,13 +21,16 @@ namespace bobbin::internal {
 VirtualExecutor::VirtualExecutor(Runtime& runtime, std::string name, ExecutorOptions options,
                                  std::shared_ptr<const FailureSink> sink)
     : ExecutorCore(runtime, std::move(name), ThreadKind::kVirtual, std::move(options),
-                   std::move(sink)) {}
+                   std::move(sink)),
+      free_(options_.concurrency) {}
 
 absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
   AsyncTask* oldest = nullptr;
   Verdict verdict;
-  {
-    SpinLockHolder hold(lock_);
+  if (__builtin_expect(entry == Entry::kNew && TakePlaceHere(task), 1)) {
+    verdict = Verdict::kHasPlace;
+  } else {
+    const AllLocksHolder hold(*this);
     verdict = Judge(task, entry, oldest);
   }
   absl::Status status;
@@ -65,19 +69,39 @@ absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
     absl::Status reason = StatusFor(*refused, why.code(), MessageOf(why));
     if (refused == &task) status = reason;
     DropFromPath(*refused, &ExecutorStatistics::rejected, reason);
-    SpinLockHolder hold(lock_);
+    const AllLocksHolder hold(*this);
     refused = PassPlace();
   }
   return status;
 }
 
+bool VirtualExecutor::TakePlaceHere(AsyncTask& task) noexcept {
+  Share& share = ShareHere();
+  SpinLockHolder hold(share.lock);
+  if (__builtin_expect(!is_plain() || share.places == 0, 0)) return false;
+  --share.places;
+  Enlist(share, task);
+  return true;
+}
+
+bool VirtualExecutor::TakePlace() noexcept {
+  for (Share& share : shares()) {
+    share.AssertHeld();
+    free_ += std::exchange(share.places, 0);
+  }
+  if (free_ == 0) return false;
+  Share& own = ShareHere();
+  own.AssertHeld();
+  const size_t part = std::max(free_ / shares().size(), size_t{1});
+  free_ -= part;
+  own.places = part - 1;
+  return true;
+}
+
 VirtualExecutor::Verdict VirtualExecutor::Judge(AsyncTask& task, Entry entry,
                                                 AsyncTask*& oldest) noexcept {
   if (!Admit(task, entry)) return Verdict::kNotAdmitted;
-  if (__builtin_expect(taken_ < options_.concurrency, 1)) {
-    ++taken_;
-    return Verdict::kHasPlace;
-  }
+  if (queued_ == 0 && TakePlace()) return Verdict::kHasPlace;
   if (queued_ >= options_.queue_max) {
     switch (options_.rejection) {
       case Rejection::kAbort:
@@ -109,8 +133,8 @@ bool VirtualExecutor::TakeFromQueue(AsyncTask& task) noexcept {
 
 AsyncTask* VirtualExecutor::PassPlace() noexcept {
   PoolTask* const next = queue_.PopFront();
-  if (__builtin_expect(next == nullptr, 1)) {
-    --taken_;
+  if (next == nullptr) {
+    ++free_;
     return nullptr;
   }
   --queued_;

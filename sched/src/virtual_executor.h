@@ -3,15 +3,16 @@
 // VirtualExecutor: each task on a virtual thread of its own, so many at once, and a queue.
 //
 // States of a place. There are `concurrency` of them; one is free, or taken by a task from the
-// moment it is given a virtual thread until it has ended.
+// moment it is given a virtual thread until it has ended. The free ones are dealt out to the shares
+// (executor_core.h): who finds none in its own takes its part of all that are free.
 //
-// Why no task is forgotten. A task is queued only while all places are taken, and a place that a
-// task gives up goes to the first in the queue, both under one lock. So while a task is queued some
-// other one has a place, and will pass it on.
+// Why no task is forgotten. A task is queued only while all places are taken, which is found out
+// with all locks held; and from then on a place that a task gives up goes to the first in the
+// queue. So while a task is queued some other one has a place, and will pass it on.
 //
 //   Called from   as ExecutorCore.
 //   Suspends      as ExecutorCore.
-//   Cost          Submit: the executor's lock, and a virtual thread.
+//   Cost          Submit: a lock, and a virtual thread.
 
 #ifndef BOBBIN_SCHED_SRC_VIRTUAL_EXECUTOR_H_
 #define BOBBIN_SCHED_SRC_VIRTUAL_EXECUTOR_H_
@@ -36,23 +37,31 @@ class VirtualExecutor final : public ExecutorCore {
   enum class Verdict : uint8_t { kNotAdmitted, kHasPlace, kQueued, kLent, kFull, kDiscarded };
 
   absl::Status Place(AsyncTask& task, Entry entry) noexcept override;
-  bool TakeFromQueue(AsyncTask& task) noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  AsyncTask* PassPlace() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  size_t queued() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) { return queued_; }
+  bool TakeFromQueue(AsyncTask& task) noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  AsyncTask* PassPlace() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  bool HasQueue() const noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) {
+    return queued_ != 0;
+  }
+  size_t queued() noexcept override ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_) { return queued_; }
   void CloseThreads() noexcept override {}
   // They are the runtime's, which waits for all of them.
   bool JoinThreads(std::chrono::nanoseconds) noexcept override { return true; }
 
   Verdict Judge(AsyncTask& task, Entry entry, AsyncTask*& oldest) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  // Enlists the task and takes a place of the calling thread's share; false if there is none, or
+  // all is not plain.
+  bool TakePlaceHere(AsyncTask& task) noexcept;
+  // Takes a place, and some for those who come next; false if there is none.
+  bool TakePlace() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   // Gives a task that has a place its virtual thread; false if there is none to be had.
   bool TryStart(AsyncTask& task) noexcept;
   // Runs the task, and then what takes its place, if that gets no virtual thread of its own.
   void Serve(AsyncTask& first) noexcept;
 
-  IntrusiveList<PoolTask> queue_ ABSL_GUARDED_BY(lock_);
-  size_t queued_ ABSL_GUARDED_BY(lock_) = 0;
-  size_t taken_ ABSL_GUARDED_BY(lock_) = 0;  // Places.
+  IntrusiveList<PoolTask> queue_ ABSL_GUARDED_BY(all_);
+  size_t queued_ ABSL_GUARDED_BY(all_) = 0;
+  size_t free_ ABSL_GUARDED_BY(all_);  // Places that are in no share.
 };
 
 }  // namespace bobbin::internal

@@ -11,14 +11,12 @@
 //
 // Transitions
 //
-//   kWaiting -> kRunning             Begin      its thread, by an exchange, with or without the
-//                                               executor's lock
-//   kWaiting -> kEnded               Claim      who cancels, drops or refuses it, under the lock,
-//   by
-//                                               an exchange
-//   kDelayed -> kEnded, kWaiting     Claim, ServeDelays, under the lock
-//   kWaiting, kRunning -> kDelayed   PutDelay   its submitter or its thread, under the lock
-//   kRunning -> kEnded               End, Abandon, under the lock
+//   kWaiting -> kRunning             Begin      its thread, by an exchange, without a lock
+//   kWaiting -> kEnded               Claim      who cancels, drops or refuses it, by an exchange,
+//                                               with the executor's locks
+//   kDelayed -> kEnded, kWaiting     Claim, ServeDelays, with the locks
+//   kWaiting, kRunning -> kDelayed   PutDelay   its submitter or its thread, with the locks
+//   kRunning -> kEnded               End, Abandon, with the lock of its share
 //
 // So a task begins or is dropped, and not both: the exchange decides. And it is ended or abandoned,
 // and not both: the lock decides.
@@ -173,6 +171,7 @@ class AsyncTask : public PoolTask, public LiveTask {
   MonotonicTime given_at_;                // Or due. Of timed and traced tasks on virtual threads.
   MonotonicTime begun_at_;                // Of timed tasks.
   Atomic<State> state_{State::kWaiting};  // See above.
+  uint8_t share_ = 0;       // Of its executor's; written by its submitter.
   bool is_traced_ = false;  // Never changes: whether it may have a span that is kept.
   bool is_timed_ = false;
   bool is_lent_ = false;        // It runs on its submitter's thread.
