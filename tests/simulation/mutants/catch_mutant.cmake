@@ -11,7 +11,8 @@ set(build "${SCRATCH}/build")
 file(GLOB_RECURSE files RELATIVE "${SOURCE}"
   "${SOURCE}/core/*" "${SOURCE}/sched/*" "${SOURCE}/cmake/*")
 foreach(file IN LISTS files ITEMS
-    CMakeLists.txt CHANGES.md LICENSE tests/simulation/interleaving_test.cc)
+    CMakeLists.txt CHANGES.md LICENSE
+    tests/simulation/executor_interleaving_test.cc tests/simulation/interleaving_test.cc)
   get_filename_component(folder "${copy}/${file}" DIRECTORY)
   file(MAKE_DIRECTORY "${folder}")
   file(COPY_FILE "${SOURCE}/${file}" "${copy}/${file}" ONLY_IF_DIFFERENT)
