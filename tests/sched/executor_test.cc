@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <bobbin/core/cancel.h>
 #include <bobbin/core/context_value.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/local.h>
@@ -897,10 +898,61 @@ BOBBIN_TEST(ExecutorShutdownTest, ATaskMayShutDownWhatItRunsOn) {
   }
 }
 
+// A body that its submitter runs, as the executor is full, hears by its stop token; the submitter's
+// thread is not cancelled. One that does not listen is abandoned.
+TEST(ExecutorShutdownTest, ABodyThatItsSubmitterRunsIsToldByItsToken) {
+  for (const ThreadKind kind : kBoth) {
+    for (const bool listens : {true, false}) {
+      Event may_end;
+      WithRuntime(With("full", {.threads = 1,
+                                .concurrency = 1,
+                                .queue_max = 0,
+                                .rejection = Rejection::kCallerRuns}),
+                  [&](Runtime& runtime) {
+                    Executor& full = Named(runtime, "full", kind);
+                    Event has_begun;
+                    Future<void> first = Async(full, [&](std::stop_token stop) {
+                      has_begun.Set();
+                      while (!stop.stop_requested()) Yield();
+                    });
+                    EXPECT_OK(has_begun.Wait());
+                    Event is_lent;
+                    Future<Role> lent;
+                    OsThreads submitters;
+                    submitters.Start([&] {
+                      lent = Async(full, [&](std::stop_token stop) {
+                        is_lent.Set();
+                        if (listens) {
+                          while (!stop.stop_requested()) Yield();
+                        } else {
+                          EXPECT_OK(may_end.Wait());  // It is not cancelled.
+                        }
+                        return CurrentRole();
+                      });
+                      EXPECT_OK(CheckStop());
+                    });
+                    EXPECT_OK(is_lent.Wait());
+                    const absl::Status ended = runtime.executors().Shutdown(milliseconds(500));
+                    EXPECT_TRUE(listens || absl::IsDeadlineExceeded(ended)) << ended;
+                    may_end.Set();
+                    submitters.Join();  // Both bodies end, unless somebody was not told.
+                    static_cast<void>(first.Get());
+                    const absl::StatusOr<Role> result = lent.Get();
+                    if (listens && result.ok()) {
+                      EXPECT_EQ(*result, Role::kForeign);
+                    } else {  // A machine that is slow abandons also one that listens.
+                      EXPECT_THAT(result.status(), StatusIs(absl::StatusCode::kAborted));
+                    }
+                    ExpectBalanced(full);
+                  });
+    }
+  }
+}
+
 // For longer runs: BOBBIN_RANDOM_SHUTDOWNS.
 int RandomShutdowns() {
   const char* const asked = std::getenv("BOBBIN_RANDOM_SHUTDOWNS");
-  return asked == nullptr ? 20 : std::atoi(asked);
+  return asked == nullptr ? 100 : std::atoi(asked);
 }
 
 // Tasks that end, fail, wait, submit others and are cancelled, while the executors are shut down at
@@ -954,7 +1006,7 @@ BOBBIN_FOREIGN_TEST(ExecutorShutdownTest, NothingIsLostAndNothingCountedTwice) {
       AwaitTrue([&] { return made >= 50 + seed % 300; });
       stops = true;
       // On a slow machine, some may be abandoned.
-      static_cast<void>(other.executors().Shutdown(milliseconds(1 + seed % 30)));
+      static_cast<void>(other.executors().Shutdown(std::chrono::microseconds(200 + seed % 5000)));
       never.Set();  // For those that their submitters run.
       submitters.Join();
       AwaitTrue([&] { return ready == made; });

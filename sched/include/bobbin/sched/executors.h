@@ -27,8 +27,9 @@
 //
 // Shutdown. Refuses new tasks and drops those that are delayed; lets the others be run for four
 // fifths of the budget; then drops what has not begun and asks the rest to stop, by cancellation
-// and stop token; at the end of the budget abandons what is left. Every future has its result then,
-// or gets it from a body that is just returning.
+// and stop token, or by the token alone where a submitter runs the body (kCallerRuns); at the end
+// of the budget abandons what is left. Every future has its result then, or gets it from a body
+// that is just returning.
 //
 // Example:
 //   bobbin::Executors& executors = bobbin::CurrentExecutors();
