@@ -155,6 +155,19 @@ TEST(ExecutorInterleavingTest, AFutureIsDroppedWhileItsTaskEnds) {
   });
 }
 
+// Also where the future of the function is dropped while the task ends.
+TEST(ExecutorInterleavingTest, AFailureThatAFunctionHearsOfIsNotUncaught) {
+  ExpectExplored({.carriers = 1, .preemptions_max = 2, .old_reads_max = 0}, [] {
+    Executor& executor = VirtualNamed("v");
+    Future<void> future = Async(executor, [] { return absl::DataLossError("broken"); });
+    OsThread reader(
+        [&future] { static_cast<void>(std::move(future).Then([](const absl::Status&) {})); });
+    AwaitIdle();
+    reader.Join();
+    BOBBIN_CHECK(executor.Statistics().uncaught == 0, "the function has heard of it");
+  });
+}
+
 // --- Larger cases: many orders.
 
 TEST(ExecutorInterleavingTest, ATaskEndsWhileItIsAbandoned) {

@@ -236,6 +236,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
                             (exception != nullptr || !StatusOf(result).ok());
     const absl::Status status = is_unheard ? StatusOf(result) : absl::OkStatus();
     Fill(std::move(result), exception);
+    is_passed_on_ = this->has_continuation();
     Continuation* const next = this->Publish();
     if (__builtin_expect(is_unheard, 0)) ReportUncaught(status, std::move(exception));
     return next;
@@ -250,8 +251,9 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
     this->Lock();
     const bool is_ready = this->IsReady();
     if (!is_ready && !this->has_continuation()) is_forgotten_ = true;
+    const bool is_unread = is_ready && !is_passed_on_;
     this->Unlock();
-    if (is_ready) DropUnread();
+    if (is_unread) DropUnread();
     return nullptr;
   }
   void DropUnread() noexcept override {
@@ -263,6 +265,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
   std::exception_ptr thrown_;
   absl::Status error_;
   bool is_forgotten_ = false;  // Nobody will ask for the result. Guarded by the state's lock.
+  bool is_passed_on_ = false;  // A function takes the result. Guarded like the one above.
   bool is_failure_ = false;    // Written before it is ready: the body's own, and not a drop.
 };
 
