@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <map>
 #include <optional>
+#include <queue>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -120,7 +122,8 @@ class OutboxRelayCore {
   std::mt19937_64 random_{std::random_device()()};
   // Claims of which nobody knows whether the database has made them.
   std::vector<std::string> doubtful_;
-  MonotonicTime next_retry_ = MonotonicTime::max();  // Of those that have failed here.
+  // When what has failed here is due again.
+  std::priority_queue<MonotonicTime, std::vector<MonotonicTime>, std::greater<>> retries_;
   MonotonicTime next_drop_;
   MonotonicTime next_count_;
 
@@ -154,8 +157,9 @@ absl::Status OutboxRelayCore::Run() {
     pause = kQueuePauseMin;
     KeepHouse();
     if (tally->claimed != 0) continue;
-    const MonotonicTime poll = MonotonicNow() + absl::ToChronoNanoseconds(options_.poll);
-    BOBBIN_RETURN_IF_ERROR(AwaitRing(Deadline::At(std::min(poll, next_retry_))));
+    MonotonicTime next = MonotonicNow() + absl::ToChronoNanoseconds(options_.poll);
+    if (!retries_.empty()) next = std::min(next, retries_.top());
+    BOBBIN_RETURN_IF_ERROR(AwaitRing(Deadline::At(next)));
   }
   return absl::OkStatus();
 }
@@ -178,7 +182,7 @@ absl::Status OutboxRelayCore::AwaitRing(Deadline deadline) {
 
 absl::StatusOr<OutboxRelayCore::Tally> OutboxRelayCore::SendBatch() {
   BOBBIN_RETURN_IF_ERROR(GiveBackDoubtful());
-  if (MonotonicNow() >= next_retry_) next_retry_ = MonotonicTime::max();
+  while (!retries_.empty() && retries_.top() <= MonotonicNow()) retries_.pop();
   Batch batch = {.claim = cron::NewLeaseOwner(), .begun = MonotonicNow()};
   absl::StatusOr<std::vector<OutboxMessage>> messages =
       outbox_->Claim(batch.claim, options_.batch, options_.lease);
@@ -339,8 +343,7 @@ absl::Status OutboxRelayCore::TrySettle(Batch& batch) {
 
 // A little later: the database's clock has whole milliseconds.
 void OutboxRelayCore::NoteRetry(absl::Duration pause) {
-  next_retry_ = std::min(next_retry_,
-                         MonotonicNow() + absl::ToChronoNanoseconds(pause + absl::Milliseconds(2)));
+  retries_.push(MonotonicNow() + absl::ToChronoNanoseconds(pause + absl::Milliseconds(2)));
 }
 
 // So that they need not wait for their leases' end.

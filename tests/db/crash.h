@@ -29,6 +29,9 @@
 #include <bobbin/io/io.h>
 #include <bobbin/sched/runtime.h>
 
+// The thread sanitizer does not believe that there are no other threads: some have been.
+extern "C" [[gnu::used]] inline const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace bobbin::test {
 
 // Numbers that processes write down, in order; what one has written stays when it dies.
