@@ -260,7 +260,7 @@ absl::Status ServerSession::Answer() {
 
 absl::Status ServerSession::AnswerInSpan(Request& request) {
   const bool is_kept = Span::MayBeKept();
-  ServerSpan span(head_, request.path(),
+  ServerSpan span(head_, options_.tls ? "https" : "http", request.path(),
                   is_kept ? peer_address() : absl::StatusOr<SocketAddress>(SocketAddress()));
   const absl::Status answered = AnswerRequest(request);
   span.End(head_.method, route_, status_, answered);

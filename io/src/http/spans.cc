@@ -45,7 +45,7 @@ std::string Digits(int status) { return fmt::format("{}", status); }
 
 // --- ServerSpan
 
-ServerSpan::ServerSpan(const RequestHead& head, std::string_view path,
+ServerSpan::ServerSpan(const RequestHead& head, std::string_view scheme, std::string_view path,
                        const absl::StatusOr<SocketAddress>& peer)
     : span_({.name = std::string(head.method),
              .kind = SpanKind::kServer,
@@ -55,7 +55,7 @@ ServerSpan::ServerSpan(const RequestHead& head, std::string_view path,
   if (NameOf(head.method) != head.method) {
     span_.Set("http.request.method_original", head.method);
   }
-  span_.Set("url.scheme", "http");
+  span_.Set("url.scheme", scheme);
   span_.Set("url.path", path);
   span_.Set("network.protocol.version", head.minor_version == 0 ? "1.0" : "1.1");
   if (const auto host = head.Find("Host")) {
@@ -105,7 +105,7 @@ ClientSpan::ClientSpan(std::string_view method, const Url& url, int resends)
   if (NameOf(method) != method) span_.Set("http.request.method_original", method);
   span_.Set("server.address", url.host);
   span_.Set("server.port", url.port);
-  span_.Set("url.full", fmt::format("http://{}{}", url.authority,
+  span_.Set("url.full", fmt::format("{}://{}{}", url.scheme(), url.authority,
                                     std::string_view(url.target).substr(0, url.target.find('?'))));
   if (resends > 0) span_.Set("http.request.resend_count", resends);
 }

@@ -36,7 +36,7 @@ class ServerSpan {
     return Tracing::IsOn() || head.Find("traceparent").has_value();
   }
 
-  ServerSpan(const RequestHead& head, std::string_view path,
+  ServerSpan(const RequestHead& head, std::string_view scheme, std::string_view path,
              const absl::StatusOr<SocketAddress>& peer);
 
   // What was answered: `route` is empty if no router has found one. `sent` is OK, or why not all of
