@@ -235,16 +235,18 @@ void ExpectPassedOn(const std::vector<std::string_view>& told) {
                    std::string(request.Find("tracestate").value_or("nothing")));
     return Response{};
   };
-  Server inner({}, ListenHere(), look);
-  Client client;
-  Server outer({}, ListenHere(), [&](Request&) -> absl::StatusOr<Response> {
-    BOBBIN_RETURN_IF_ERROR(client.Get(Url(inner, "/")).status());
-    return Response{};
-  });
-  for (const std::string_view parent : told) {
-    const std::string fields =
-        parent.empty() ? "" : "traceparent: " + std::string(parent) + "\r\ntracestate: a=1\r\n";
-    EXPECT_THAT(Ask(outer.local_address(), Get("/", fields)), HasSubstr("200"));
+  {
+    Server inner({}, ListenHere(), look);
+    Client client;
+    Server outer({}, ListenHere(), [&](Request&) -> absl::StatusOr<Response> {
+      BOBBIN_RETURN_IF_ERROR(client.Get(Url(inner, "/")).status());
+      return Response{};
+    });
+    for (const std::string_view parent : told) {
+      const std::string fields =
+          parent.empty() ? "" : "traceparent: " + std::string(parent) + "\r\ntracestate: a=1\r\n";
+      EXPECT_THAT(Ask(outer.local_address(), Get("/", fields)), HasSubstr("200"));
+    }
   }
   ASSERT_THAT(seen, SizeIs(told.size()));
   for (size_t i = 0; i < told.size(); ++i) {
