@@ -100,7 +100,7 @@ class SqliteConnection {
   absl::flat_hash_map<std::string_view, std::list<KeptStatement>::iterator> statement_of_;
   SqliteOperation* operation_ = nullptr;
   std::optional<MonotonicTime> busy_since_;
-  std::chrono::nanoseconds busy_wait_max_{0};  // Of this session.
+  std::chrono::nanoseconds busy_wait_max_{0};  // Of the SqliteSession under way.
   int64_t page_bytes_ = 0;
   int64_t restart_bytes_ = 0;  // How large the log may be before it is to begin anew.
 
