@@ -203,7 +203,8 @@ inline std::span<const std::byte> Bytes(std::string_view text) {
 }
 
 // What comes next; shorter than `bytes` if the peer ended before.
-inline std::string ReadText(io::TcpStream& stream, size_t bytes) {
+template <typename Stream>
+std::string ReadText(Stream& stream, size_t bytes) {
   std::string text(bytes, '\0');
   size_t have = 0;
   while (have < bytes) {

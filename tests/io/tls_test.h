@@ -83,20 +83,6 @@ inline TlsPair MakeTlsPair(const io::TlsClientContext& client, const io::TlsServ
 
 inline TlsPair MakeTlsPair() { return MakeTlsPair(ClientContext(), ServerContext(), MakePair()); }
 
-// What comes next; shorter than `bytes` if the peer ended before.
-inline std::string ReadText(io::TlsStream& stream, size_t bytes) {
-  std::string text(bytes, '\0');
-  size_t have = 0;
-  while (have < bytes) {
-    auto received = stream.Read(std::as_writable_bytes(std::span(text)).subspan(have));
-    EXPECT_OK(received);
-    if (!received.ok() || *received == 0) break;
-    have += *received;
-  }
-  text.resize(have);
-  return text;
-}
-
 // The other side, by OpenSSL alone: its own memory BIOs, carried over `stream`.
 class RawTlsPeer {
  public:
