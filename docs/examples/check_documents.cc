@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Check documents: what they quote is what the examples say, and the tests they name exist.
+// Check documents: what they quote is what the examples say, the tests they name exist, and each
+// guarantee stands once, under its number, with a test.
 //
 //   check_documents ROOT
 //
 // A quotation is a block that begins with "```cpp hello.cc#program". It must equal, but for the
 // indentation, what stands in docs/examples/hello.cc between the lines "// [program]" and
 // "// [/program]"; the parts of a region that is opened more than once are joined. Each region is
-// quoted somewhere. A test is named as `MutexTest.OneThreadIsInsideAtATime`.
+// quoted somewhere. A test is named as `MutexTest.OneThreadIsInsideAtATime`. A guarantee is an item
+// of docs/guarantees.md that begins with "12. " and goes on in the indented lines below.
 //
 // Exit status: 0 if all is well, 1 if not, 2 if it was started wrongly.
 
@@ -19,6 +21,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -105,6 +108,20 @@ Lines TestsNamedIn(std::string_view line) {
   return names;
 }
 
+// The number with which an item of a numbered list begins, and what stands behind it.
+struct Item {
+  std::string number;
+  std::string text;
+};
+
+std::optional<Item> ItemOf(std::string_view line) {
+  const std::string_view number = FirstWord(line);
+  if (number.empty() || number.find_first_not_of("0123456789") != number.npos) return std::nullopt;
+  line.remove_prefix(number.size());
+  if (!line.starts_with(". ")) return std::nullopt;
+  return Item{std::string(number), std::string(line.substr(2))};
+}
+
 class Check {
  public:
   void ReadExample(const fs::path& path) {
@@ -150,6 +167,26 @@ class Check {
         CheckQuotation(path, line.substr(std::min(kCode.size() + 1, line.size())), block);
       }
     }
+  }
+
+  void ReadGuarantees(const fs::path& path) {
+    std::set<std::string> beginnings;
+    const Lines lines = ReadLines(path);
+    for (size_t i = 0; i < lines.size();) {
+      const std::optional<Item> item = ItemOf(lines[i]);
+      bool has_test = false;
+      do {
+        has_test = has_test || !TestsNamedIn(lines[i]).empty();
+        ++i;
+      } while (i < lines.size() && lines[i].starts_with("   "));
+      if (!item) continue;
+      if (!beginnings.insert(item->text).second) Complain(path, "twice: " + item->text);
+      if (item->number != std::to_string(beginnings.size())) {
+        Complain(path, "a number out of turn: " + item->number + ". " + item->text);
+      }
+      if (!has_test) Complain(path, "without a test: " + item->text);
+    }
+    if (beginnings.empty()) Complain(path, "no guarantees");
   }
 
   // Returns whether there was nothing to complain about.
@@ -208,5 +245,6 @@ int main(int argc, char** argv) {
   check.ReadTests(root / "tests");
   check.ReadDocument(root / "README.md");
   for (const fs::path& path : FilesIn(root / "docs", ".md")) check.ReadDocument(path);
+  check.ReadGuarantees(root / "docs/guarantees.md");
   return check.Finish() ? 0 : 1;
 }
