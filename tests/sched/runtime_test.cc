@@ -326,6 +326,82 @@ TEST(RuntimeTest, WhatIsSpreadIsNotTakenFromACarrierThatIsBeingWoken) {
   EXPECT_EQ(started, 2 * kRounds);
 }
 
+// Where a carrier sleeps until it is woken; tells how many sleep, and counts the wakes.
+class CountingPoller final : public Poller {
+ public:
+  struct Counts {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int sleepers = 0;
+    int wakes = 0;
+
+    bool IsAsleep(int carriers) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      return sleepers == carriers;
+    }
+    int Wakes() {
+      const std::lock_guard<std::mutex> lock(mutex);
+      return wakes;
+    }
+  };
+  explicit CountingPoller(Counts& counts) : counts_(counts) {}
+
+  void Poll() noexcept override {}
+  void PollUntil(Deadline) noexcept override {
+    std::unique_lock<std::mutex> lock(counts_.mutex);
+    ++counts_.sleepers;
+    counts_.changed.wait(lock, [this] { return is_woken_; });
+    --counts_.sleepers;
+    is_woken_ = false;
+  }
+  void Wake() noexcept override {
+    const std::lock_guard<std::mutex> lock(counts_.mutex);
+    ++counts_.wakes;
+    is_woken_ = true;
+    counts_.changed.notify_all();
+  }
+  std::string_view name() const noexcept override { return "counting"; }
+
+ private:
+  Counts& counts_;
+  bool is_woken_ = false;  // Guarded by the mutex of the counts.
+};
+
+TEST(RuntimeTest, ABurstOfWakesFromElsewhereWakesASleepingCarrierOnce) {
+  constexpr int kReceivers = 100;
+  CountingPoller::Counts counts;
+  const auto poller = [&] { return std::make_unique<CountingPoller>(counts); };
+  test::WithRuntime({.carriers = 2, .poller = poller}, [&](Runtime& runtime) {
+    std::vector<Event> go(kReceivers);
+    std::atomic<int> begun{0};
+    std::atomic<bool> is_over{false};
+    int wakes = 0;
+    // It keeps its carrier, so that all receivers are the other one's.
+    VirtualThread sender = runtime.Spawn([&] {
+      while (begun < kReceivers || !counts.IsAsleep(1)) {
+      }
+      const int before = counts.Wakes();
+      for (Event& event : go) event.Set();
+      wakes = counts.Wakes() - before;
+      is_over = true;
+    });
+    test::AwaitTrue([&] { return runtime.Statistics().started == 1; });
+    std::vector<VirtualThread> receivers;
+    for (int i = 0; i < kReceivers; ++i) {
+      receivers.push_back(runtime.Spawn([&, i] {
+        ++begun;
+        EXPECT_OK(go[i].Wait());
+        // Whoever goes on first does not let the carrier fall asleep again.
+        while (!is_over) {
+        }
+      }));
+    }
+    EXPECT_OK(sender.Join());
+    EXPECT_EQ(wakes, 1);
+    for (VirtualThread& receiver : receivers) EXPECT_OK(receiver.Join());
+  });
+}
+
 TEST(RuntimeTest, SpreadPlacementUsesEveryCarrier) {
   Runtime runtime({.carriers = 3});
   std::vector<std::atomic<int>> per_carrier(3);
