@@ -99,6 +99,9 @@ absl::Status Thread::StatusOf(Wake wake) noexcept {
 
 void Thread::MustNotWait() const noexcept {
   BOBBIN_CHECK(role_ != Role::kCarrier, "a wait on a carrier's own stack would stop the carrier");
+  BOBBIN_CHECK((no_suspend_depth_ & kForked) == 0,
+               "a wait in a process that was made by fork of one that uses bobbin: it may only "
+               "call exec, exit or _exit");
   BOBBIN_CHECK(no_suspend_depth_ % kOsLock == 0, "a wait inside a NoSuspendScope");
   BOBBIN_CHECK(no_suspend_depth_ == 0,
                "a wait while a lock of the operating system is held: who wants it next on this "

@@ -13,6 +13,7 @@
 #include <bobbin/core/internal/thread_signal.h>
 
 #include "sched/src/dump_part.h"
+#include "sched/src/fork_guard.h"
 #include "sched/src/now.h"
 #include "sched/src/runtime_core.h"
 
@@ -360,6 +361,7 @@ void Carrier::EndDumps() noexcept {
 }
 
 void Carrier::ObeyRequests() noexcept {
+  ForkGuard::CheckNotForked();
   // relaxed: a request that is missed here is seen before the next sleep.
   if (__builtin_expect(is_dump_requested_.load(std::memory_order_relaxed), 0)) TakeDumpPart();
   if (__builtin_expect(dump_part_ != nullptr, 0)) ContinueDump(nullptr);

@@ -14,6 +14,8 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/status.h>
 
+#include "sched/src/fork_guard.h"
+
 namespace bobbin::internal {
 
 namespace {
@@ -57,11 +59,14 @@ void* Enter(void* argument) noexcept {
 
 absl::StatusOr<OsThreadHandle> OsThreadHandle::TryStart(std::string_view name,
                                                         absl::AnyInvocable<void() &&> body) {
+  ForkGuard::CheckNotForked();
+  ForkGuard::ThreadStarts();
   const SignalsBlocked blocked;
   auto start = std::make_unique<Start>(
       Start{std::string(name.substr(0, kNameBytesMax)), std::move(body)});
   pthread_t thread;
   if (const int error = pthread_create(&thread, nullptr, &Enter, start.get()); error != 0) {
+    ForkGuard::ThreadEnded();
     return MakeStatus(absl::StatusCode::kResourceExhausted,
                       MessageOf(ErrnoStatus(error, "start thread " + std::string(name))));
   }
@@ -77,7 +82,11 @@ OsThreadHandle::OsThreadHandle(std::string_view name, absl::AnyInvocable<void() 
   *this = *std::move(started);
 }
 
-void OsThreadHandle::Join() { pthread_join(*std::exchange(thread_, std::nullopt), nullptr); }
+void OsThreadHandle::Join() {
+  ForkGuard::CheckNotForked();
+  pthread_join(*std::exchange(thread_, std::nullopt), nullptr);
+  ForkGuard::ThreadEnded();
+}
 
 void OsThreadHandle::Detach() { pthread_detach(*std::exchange(thread_, std::nullopt)); }
 

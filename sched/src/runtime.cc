@@ -14,6 +14,7 @@
 
 #include "sched/src/current_runtime.h"
 #include "sched/src/dump.h"
+#include "sched/src/fork_guard.h"
 #include "sched/src/runtime_core.h"
 
 namespace bobbin {
@@ -35,6 +36,11 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
 
 Runtime::~Runtime() {
   if (core_ == nullptr) return;
+  // Its carriers are the parent's.
+  if (internal::ForkGuard::IsForked()) {
+    static_cast<void>(core_.release());
+    return;
+  }
   const absl::Status ended = Shutdown();
   if (!ended.ok()) internal::Tell({.level = LogLevel::kError, .text = MessageOf(ended)});
   // Carriers that would not end still use it.

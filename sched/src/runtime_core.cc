@@ -19,6 +19,7 @@
 
 #include "sched/src/current_runtime.h"
 #include "sched/src/dump.h"
+#include "sched/src/fork_guard.h"
 #include "sched/src/futex_poller.h"
 #include "sched/src/limits.h"
 
@@ -55,6 +56,7 @@ RuntimeCore::RuntimeCore(Runtime& facade, RuntimeOptions options)
       monitor_(*this, options_.watchdog, options_.deadlock),
       executors_(facade, std::move(options_.executors)),
       lifecycle_(*this, options_.shutdown_budget) {
+  ForkGuard::CheckNotForked();
   InstallStackOverflowReport();
   if (options_.thread_signal != 0) ThreadSignal::Install(options_.thread_signal);
   SetDumpHook(&DumpForFailedCheck);
@@ -239,6 +241,7 @@ void RuntimeCore::Launch(Task& task, Placement placement) noexcept {
     here->PushFresh(task);
     return;
   }
+  ForkGuard::CheckNotForked();
   // relaxed: any order of turns will do.
   const uint64_t turn = next_carrier_.fetch_add(1, std::memory_order_relaxed);
   Carrier& target = carrier(static_cast<int>(turn % static_cast<uint64_t>(carrier_count_)));

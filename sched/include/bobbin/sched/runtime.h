@@ -13,6 +13,8 @@
 //   Cancellation  AwaitIdle returns CANCELLED or DEADLINE_EXCEEDED. Shutdown cancels every virtual
 //                 thread that is left; it and the destructor ignore their caller's.
 //   Errors        Create returns why the poller could not start. The constructor aborts there.
+//   Fork          A child that `fork` makes has no carriers. It may call exec, exit and _exit; a
+//                 wait, a spawn or a new runtime aborts there. The parent does not notice.
 //   Cost          A runtime is a handful of OS threads: one a carrier, and a monitor that sleeps
 //                 while the carriers do.
 //

@@ -96,9 +96,11 @@ class Dispatcher {
   void Yield(Thread& self) noexcept;
   // The same, and ends the turn.
   void YieldTurn(Thread& self) noexcept {
-    budget_ = 0;
+    EndTurn();
     Yield(self);
   }
+  // Whoever is next, the carrier's own loop goes on before.
+  void EndTurn() noexcept { budget_ = 0; }
 
   // --- On this OS thread.
 

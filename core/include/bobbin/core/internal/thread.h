@@ -128,6 +128,8 @@ class alignas(kCacheLineBytes) Thread {
   void LeaveOsLock() noexcept {
     if (no_suspend_depth_ >= kOsLock) no_suspend_depth_ -= kOsLock;
   }
+  // From now on each wait aborts: the process is a copy, made by fork, in which nobody can end it.
+  void ForbidWaits() noexcept { no_suspend_depth_ |= kForked; }
   // Aborts when the thread must not wait here.
   void CheckMayWait() const noexcept {
     if (__builtin_expect(no_suspend_depth_ != 0 || role_ == Role::kCarrier, 0)) MustNotWait();
@@ -162,7 +164,8 @@ class alignas(kCacheLineBytes) Thread {
   friend class WakeList;
   friend struct DebuggerView;
 
-  static constexpr uint16_t kOsLock = 256;
+  static constexpr uint16_t kOsLock = 0x100;
+  static constexpr uint16_t kForked = 0x8000;
 
   [[noreturn]] void MustNotWait() const noexcept;
   bool IsCancelled() noexcept {
@@ -202,7 +205,7 @@ class alignas(kCacheLineBytes) Thread {
   uint8_t shield_depth_ : 7 = 0;
   uint8_t migrates_ : 1 = 0;
   uint8_t choice_ = 0;
-  uint16_t no_suspend_depth_ = 0;  // Scopes, and kOsLock for each lock of the operating system.
+  uint16_t no_suspend_depth_ = 0;  // Scopes, kOsLock for each lock of the operating system, kForked.
 #if defined(__SANITIZE_THREAD__)
   void* sanitizer_context_ = nullptr;
 #endif
