@@ -64,7 +64,7 @@ inline constexpr std::chrono::milliseconds kPgReconnectPauseMin(10);
 inline constexpr std::chrono::milliseconds kPgReconnectPauseMax(5'000);
 
 // Of those who hold a connection, in messages.
-inline constexpr size_t kPgHoldersShown = 16;
+inline constexpr size_t kHoldersShown = 16;
 
 // Before a transaction is tried again the first time; twice as long each time after that.
 inline constexpr std::chrono::milliseconds kPgRetryPause(2);

@@ -49,6 +49,7 @@
 #include <bobbin/db/pg_server.h>
 #include <bobbin/db/row.h>
 
+#include "db/src/connection_pool.h"
 #include "db/src/limits.h"
 #include "db/src/pg_connector.h"
 #include "db/src/pg_params.h"
@@ -64,7 +65,7 @@ enum class PgPhase : uint8_t { kIdle, kInTransaction, kInFailedTransaction, kBro
 
 class PgExchange;
 
-class PgConnection {
+class PgConnection final : public PooledConnection {
   // For make_unique: only Open has one.
   class Passkey {
     friend class PgConnection;
@@ -78,13 +79,13 @@ class PgConnection {
   PgConnection(const PgConnection&) = delete;
   PgConnection& operator=(const PgConnection&) = delete;
   // Tells the server, without waiting for it.
-  ~PgConnection();
+  ~PgConnection() override;
 
   PgPhase phase() const;
   int process() const { return PQbackendPID(handle_.get()); }
-  // Whether the server is still there, for one that lay idle. Reads what it may have said
-  // meanwhile.
-  bool IsAlive();
+  bool IsClean() const override { return phase() == PgPhase::kIdle; }
+  // Reads what the server may have said meanwhile.
+  bool IsAlive() override;
 
   // FAILED_PRECONDITION while a stream or a copy uses it; or what a wait would answer.
   absl::Status CheckFree() const;

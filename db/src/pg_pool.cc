@@ -167,7 +167,7 @@ absl::StatusOr<PgCopyOut> PgPool::CopyOut(Sql sql) {
   return PgCopyOut(std::move(use));
 }
 
-PgPoolStatistics PgPool::Statistics() const { return core_->Statistics(); }
+PoolStatistics PgPool::Statistics() const { return core_->Statistics(); }
 
 absl::Status PgPool::Close() { return core_->Close(); }
 

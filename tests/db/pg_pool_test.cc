@@ -513,7 +513,7 @@ BOBBIN_IO_TEST(PgPoolTest, NoMoreConnectionsThanItMayHave) {
     });
   }
   ASSERT_OK(group.Wait());
-  const PgPoolStatistics now = pool.Statistics();
+  const PoolStatistics now = pool.Statistics();
   EXPECT_LE(now.opened, 3U);
   EXPECT_EQ(now.open, now.idle);
   EXPECT_EQ(now.held, 0U);
@@ -599,7 +599,7 @@ BOBBIN_IO_TEST(PgPoolTest, ACancelAndAHandOverRaceWithoutLosingAConnection) {
       });
     }
     ASSERT_OK(group.Wait());
-    const PgPoolStatistics now = pool.Statistics();
+    const PoolStatistics now = pool.Statistics();
     ASSERT_EQ(now.held, 0U);
     ASSERT_EQ(now.waiting, 0U);
   }

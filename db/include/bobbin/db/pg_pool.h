@@ -72,6 +72,7 @@
 #include <bobbin/db/pg_pipeline.h>
 #include <bobbin/db/pg_server.h>
 #include <bobbin/db/pg_stream.h>
+#include <bobbin/db/pool_statistics.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/value.h>
 
@@ -94,21 +95,6 @@ struct PgPoolOptions {
   std::chrono::nanoseconds lifetime_max = std::chrono::minutes(30);
   // One that nobody has used for so long is closed, when the pool is next used.
   std::chrono::nanoseconds idle_max = std::chrono::minutes(10);
-};
-
-struct PgPoolStatistics {
-  size_t open = 0;  // Connections that exist now; of these:
-  size_t idle = 0;
-  size_t held = 0;
-  size_t waiting = 0;        // Who waits for one now.
-  uint64_t acquired = 0;     // How often one was given...
-  uint64_t waited = 0;       // ...and how often not at once.
-  uint64_t refused = 0;      // Because too many wait, or none became free in time.
-  uint64_t opened = 0;       // Connections that were made...
-  uint64_t open_failed = 0;  // ...could not be made...
-  uint64_t discarded = 0;    // ...and were closed because they were not clean, or lost.
-  std::chrono::nanoseconds wait_total{0};
-  std::chrono::nanoseconds wait_max{0};
 };
 
 enum class PgIsolation : uint8_t { kDefault, kReadCommitted, kRepeatableRead, kSerializable };
@@ -205,7 +191,7 @@ class PgPool final : public Database {
   absl::StatusOr<PgCopyIn> CopyIn(Sql sql);
   absl::StatusOr<PgCopyOut> CopyOut(Sql sql);
 
-  PgPoolStatistics Statistics() const;
+  PoolStatistics Statistics() const;
 
   // As Database::Close.
   absl::Status Close() override;
