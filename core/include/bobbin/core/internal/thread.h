@@ -205,7 +205,7 @@ class alignas(kCacheLineBytes) Thread {
   uint8_t shield_depth_ : 7 = 0;
   uint8_t migrates_ : 1 = 0;
   uint8_t choice_ = 0;
-  uint16_t no_suspend_depth_ = 0;  // Scopes, kOsLock for each lock of the operating system, kForked.
+  uint16_t no_suspend_depth_ = 0;  // Scopes; kOsLock for each lock of the system; kForked.
 #if defined(__SANITIZE_THREAD__)
   void* sanitizer_context_ = nullptr;
 #endif
