@@ -104,8 +104,14 @@ void OsThreads(benchmark::State& state, const char* sql) {
   }
   CountStatements(state, kStatements);
 }
-BENCHMARK_CAPTURE(OsThreads, one_row, kOneRow)->Name("Postgres/OsThreads/OneRow")->UseRealTime();
-BENCHMARK_CAPTURE(OsThreads, ten_rows, kTenRows)->Name("Postgres/OsThreads/TenRows")->UseRealTime();
+BENCHMARK_CAPTURE(OsThreads, one_row, kOneRow)
+    ->Name("Postgres/OsThreads/OneRow")
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK_CAPTURE(OsThreads, ten_rows, kTenRows)
+    ->Name("Postgres/OsThreads/TenRows")
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 // --- Virtual threads.
 
@@ -132,9 +138,11 @@ void VirtualThreads(benchmark::State& state, const char (&sql)[kBytes]) {
 }
 BENCHMARK_CAPTURE(VirtualThreads, one_row, kOneRow)
     ->Name("Postgres/VirtualThreads/OneRow")
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK_CAPTURE(VirtualThreads, ten_rows, kTenRows)
     ->Name("Postgres/VirtualThreads/TenRows")
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 
 // --- One connection.
@@ -150,7 +158,7 @@ void OneAtATime(benchmark::State& state) {
   });
   CountStatements(state, kPipelined);
 }
-BENCHMARK(OneAtATime)->Name("Postgres/OneAtATime")->UseRealTime();
+BENCHMARK(OneAtATime)->Name("Postgres/OneAtATime")->MeasureProcessCPUTime()->UseRealTime();
 
 void Pipeline(benchmark::State& state) {
   OnVirtualThread({.carriers = 1, .poller = io::AutoPoller()}, [&] {
@@ -163,7 +171,7 @@ void Pipeline(benchmark::State& state) {
   });
   CountStatements(state, kPipelined);
 }
-BENCHMARK(Pipeline)->Name("Postgres/Pipeline")->UseRealTime();
+BENCHMARK(Pipeline)->Name("Postgres/Pipeline")->MeasureProcessCPUTime()->UseRealTime();
 
 }  // namespace
 }  // namespace bobbin::bench

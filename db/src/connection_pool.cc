@@ -11,8 +11,10 @@
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
+#include <bobbin/core/role.h>
 #include <bobbin/core/status.h>
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/spawn.h>
 
 #include "db/src/limits.h"
 
@@ -24,10 +26,19 @@ using bobbin::internal::Waiter;
 using bobbin::internal::Wake;
 using bobbin::internal::WakeList;
 
+using std::chrono::nanoseconds;
+
 namespace {
 
+ConnectionPoolOptions Completed(ConnectionPoolOptions options) {
+  options.connections_max = std::clamp(options.connections_max, size_t{1}, kPoolConnectionsMax);
+  options.lifetime_max = std::min<nanoseconds>(options.lifetime_max, kPoolTimeMax);
+  options.idle_max = std::min<nanoseconds>(options.idle_max, kPoolTimeMax);
+  return options;
+}
+
 // When a connection that is made now is to be replaced: some earlier than others.
-MonotonicTime ExpiryOf(std::chrono::nanoseconds lifetime) {
+MonotonicTime ExpiryOf(nanoseconds lifetime) {
   const MonotonicTime now = MonotonicNow();
   const int64_t percent = 90 + now.time_since_epoch().count() % 21;
   return now + lifetime / 100 * percent;
@@ -35,13 +46,26 @@ MonotonicTime ExpiryOf(std::chrono::nanoseconds lifetime) {
 
 }  // namespace
 
+// The wish of the calling thread for a connection.
+class ConnectionPool::Claim : public Waiter {
+ public:
+  explicit Claim(const ConnectionPool& pool) : Waiter(pool.kind_.connection_wait, &pool) {}
+
+  const MonotonicTime begin = MonotonicNow();
+  const uint64_t id = this_vthread::Id();
+  const std::string_view name = this_vthread::Name();  // The thread's own: for while it waits.
+};
+
 PoolLease::~PoolLease() {
   if (member_ != nullptr) pool_->Release(*member_);
 }
 
 ConnectionPool::ConnectionPool(const ConnectionPoolKind& kind, ConnectionPoolOptions options,
                                Open open)
-    : kind_(kind), options_(options), open_(std::move(open)), members_(options.connections_max) {
+    : kind_(kind),
+      options_(Completed(options)),
+      open_(std::move(open)),
+      members_(options_.connections_max) {
   SpinLockHolder hold(lock_);
   idle_.reserve(members_.size());
   empty_.reserve(members_.size());
@@ -65,7 +89,7 @@ absl::StatusOr<PoolLease> ConnectionPool::Acquire() {
 
 absl::StatusOr<PoolMember*> ConnectionPool::AcquireMember() {
   BOBBIN_RETURN_IF_ERROR(CheckStop());
-  Waiter self(kind_.connection_wait, this);
+  Claim self(*this);
   std::unique_ptr<PooledConnection> stale;  // Closed after the lock is given back.
   bool is_refused = false;
   {
@@ -75,9 +99,9 @@ absl::StatusOr<PoolMember*> ConnectionPool::AcquireMember() {
     if (!source.empty()) {
       PoolMember* const member = source.back();
       source.pop_back();
-      Hold(*member, self);
+      Hold(*member, self, self.begin);
       member->was_idle_ = true;
-      stale = TakeStale();
+      if (!is_kept_) stale = TakeStale(self.begin);
       return member;
     }
     is_refused = statistics_.waiting >= options_.waiters_max;
@@ -87,27 +111,25 @@ absl::StatusOr<PoolMember*> ConnectionPool::AcquireMember() {
       waiters_.PushBack(self);
     }
   }
-  if (is_refused) return Refuse(absl::StatusCode::kResourceExhausted, MonotonicWait::zero());
+  if (is_refused) return Refuse(absl::StatusCode::kResourceExhausted, nanoseconds::zero());
   BOBBIN_RETURN_IF_ERROR(Park(self));
   if (self.slot == nullptr) return Closed();
   return static_cast<PoolMember*>(self.slot);
 }
 
-absl::Status ConnectionPool::Park(Waiter& self) {
-  const MonotonicTime begin = MonotonicNow();
+absl::Status ConnectionPool::Park(Claim& self) {
   Wake wake = Wake::kNotified;
   {
     const DeadlineScope patience(options_.acquire_wait_max);
     wake = self.Park();
   }
-  const MonotonicWait waited = MonotonicNow() - begin;
+  // Whoever gave it a member has counted the wait, too.
+  if (wake == Wake::kNotified) return absl::OkStatus();
+  const nanoseconds waited = MonotonicNow() - self.begin;
   {
     SpinLockHolder hold(lock_);
-    statistics_.wait_total += waited;
-    statistics_.wait_max = std::max(statistics_.wait_max, waited);
-    if (wake == Wake::kNotified) return absl::OkStatus();
+    CountWait(waited);
     waiters_.Forget(self);
-    --statistics_.waiting;  // Who is given a member was counted out by whoever gave it.
   }
   // Whose deadline it was: the pool's own, if the caller need not stop.
   const absl::Status stop = CheckStop();
@@ -116,22 +138,23 @@ absl::Status ConnectionPool::Park(Waiter& self) {
   return stop;
 }
 
-void ConnectionPool::Hold(PoolMember& member, const Waiter& holder) {
+void ConnectionPool::CountWait(nanoseconds waited) {
+  --statistics_.waiting;
+  statistics_.wait_total += waited;
+  statistics_.wait_max = std::max(statistics_.wait_max, waited);
+}
+
+void ConnectionPool::Hold(PoolMember& member, const Claim& holder, MonotonicTime now) {
   ++statistics_.acquired;
-  member.since_ = MonotonicNow();
+  member.since_ = now;
   member.holder_ = &holder.thread();
+  member.holder_id_ = holder.id;
+  const size_t shown = holder.name.copy(member.holder_name_.data(), member.holder_name_.size() - 1);
+  member.holder_name_[shown] = 0;
 }
 
 absl::Status ConnectionPool::MakeReady(PoolMember& member) {
-  bool was_idle = false;
-  {
-    const std::string_view name = this_vthread::Name();
-    SpinLockHolder hold(lock_);
-    was_idle = member.was_idle_;
-    member.holder_id_ = this_vthread::Id();
-    member.holder_name_[name.copy(member.holder_name_.data(), member.holder_name_.size() - 1)] = 0;
-  }
-  if (was_idle && member.connection_ != nullptr && !member.connection_->IsAlive()) {
+  if (member.was_idle_ && member.connection_ != nullptr && !member.connection_->IsAlive()) {
     member.connection_.reset();
     SpinLockHolder hold(lock_);
     ++statistics_.discarded;
@@ -149,14 +172,6 @@ absl::Status ConnectionPool::MakeReady(PoolMember& member) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<PooledConnection> ConnectionPool::TakeStale() {
-  if (idle_.empty() || MonotonicNow() - idle_.front()->since_ < options_.idle_max) return nullptr;
-  PoolMember* const member = idle_.front();
-  idle_.erase(idle_.begin());
-  empty_.push_back(member);
-  return std::move(member->connection_);
-}
-
 // --- Release.
 
 void ConnectionPool::Release(PoolMember& member) noexcept {
@@ -167,6 +182,7 @@ void ConnectionPool::Release(PoolMember& member) noexcept {
   if (!is_clean || now >= member.expires_) closing = std::move(member.connection_);
 
   std::unique_ptr<PooledConnection> stale;
+  bool needs_keeper = false;
   WakeList woken;
   {
     SpinLockHolder hold(lock_);
@@ -174,36 +190,101 @@ void ConnectionPool::Release(PoolMember& member) noexcept {
     member.holder_ = nullptr;
     member.since_ = now;
     if (is_closed_ && closing == nullptr) closing = std::move(member.connection_);
-    if (Waiter* const next = waiters_.ClaimFront()) {
-      --statistics_.waiting;
-      Hold(member, *next);
+    if (auto* const next = static_cast<Claim*>(waiters_.ClaimFront())) {
+      CountWait(now - next->begin);
+      Hold(member, *next, now);
       member.was_idle_ = false;
       next->slot = &member;
       woken.Add(*next);
+    } else if (member.connection_ == nullptr) {
+      empty_.push_back(&member);
+      WakeAtEnd(woken);
     } else {
-      (member.connection_ == nullptr ? empty_ : idle_).push_back(&member);
-      stale = TakeStale();
-      if (idle_.size() + empty_.size() == members_.size()) {
-        while (Waiter* const waiter = end_waiters_.ClaimFront()) woken.Add(*waiter);
-      }
+      idle_.push_back(&member);
+      if (!is_kept_) stale = TakeStale(now);
+      needs_keeper = !is_kept_ && CurrentRole() == Role::kVirtual;
+      is_kept_ |= needs_keeper;
     }
   }
   // The last one back lets the pool be destroyed.
   closing.reset();
   stale.reset();
+  if (needs_keeper) StartKeeper();
+  woken.Dispatch();
+}
+
+// --- Idle connections.
+
+MonotonicTime ConnectionPool::NextDue() const {
+  MonotonicTime due = idle_.front()->since_ + options_.idle_max;
+  for (const PoolMember* const member : idle_) due = std::min(due, member->expires_);
+  return due;
+}
+
+std::unique_ptr<PooledConnection> ConnectionPool::TakeStale(MonotonicTime now) {
+  const auto stale = std::find_if(idle_.begin(), idle_.end(), [&](const PoolMember* member) {
+    return now - member->since_ >= options_.idle_max || now >= member->expires_;
+  });
+  if (stale == idle_.end()) return nullptr;
+  PoolMember* const member = *stale;
+  idle_.erase(stale);
+  empty_.push_back(member);
+  return std::move(member->connection_);
+}
+
+void ConnectionPool::StartKeeper() noexcept {
+  // Where the runtime has no room for it, the next one who leaves a connection idle tries again.
+  auto keeper = TrySpawn({.name = kind_.database}, [this] { Keep(); });
+  if (keeper.ok()) return std::move(*keeper).Detach();
+  WakeList woken;
+  {
+    SpinLockHolder hold(lock_);
+    is_kept_ = false;
+    WakeAtEnd(woken);
+  }
+  woken.Dispatch();
+}
+
+void ConnectionPool::Keep() {
+  WakeList woken;
+  while (true) {
+    std::unique_ptr<PooledConnection> stale;  // Closed after the lock is given back.
+    Waiter self(kind_.keeper_wait, this);
+    MonotonicTime due;
+    const bool is_stopped = !CheckStop().ok();
+    {
+      SpinLockHolder hold(lock_);
+      if (idle_.empty() || is_stopped) {
+        is_kept_ = false;
+        WakeAtEnd(woken);
+        break;
+      }
+      stale = TakeStale(MonotonicNow());
+      if (stale == nullptr) {
+        due = NextDue();
+        keeper_.PushBack(self);
+      }
+    }
+    if (stale != nullptr) continue;
+    const DeadlineScope until_due(Deadline::At(due));
+    if (self.Park() == Wake::kNotified) continue;
+    SpinLockHolder hold(lock_);
+    keeper_.Forget(self);
+  }
+  // The last that is done with the pool: from here on it may be destroyed.
   woken.Dispatch();
 }
 
 // --- Refusals.
 
-absl::Status ConnectionPool::Refuse(absl::StatusCode code, MonotonicWait waited) {
+absl::Status ConnectionPool::Refuse(absl::StatusCode code, nanoseconds waited) {
   std::string holders;
   {
     SpinLockHolder hold(lock_);
     if (code == absl::StatusCode::kResourceExhausted) ++statistics_.refused;
     holders = DescribeHolders();
   }
-  if (waited == MonotonicWait::zero()) {
+  if (waited == nanoseconds::zero()) {
     return MakeStatus(code, fmt::format("acquire {} connection: {} wait for one already, the most "
                                         "that waiters_max allows; {}",
                                         kind_.database, options_.waiters_max, holders));
@@ -264,9 +345,19 @@ absl::Status ConnectionPool::Close() {
       empty_.push_back(member);
     }
     idle_.clear();
+    while (Waiter* const keeper = keeper_.ClaimFront()) woken.Add(*keeper);
   }
   woken.Dispatch();
   return AwaitReturned();
+}
+
+bool ConnectionPool::HasEnded() const {
+  return is_closed_ && empty_.size() == members_.size() && !is_kept_;
+}
+
+void ConnectionPool::WakeAtEnd(WakeList& woken) {
+  if (!HasEnded()) return;
+  while (Waiter* const waiter = end_waiters_.ClaimFront()) woken.Add(*waiter);
 }
 
 absl::Status ConnectionPool::AwaitReturned() {
@@ -274,7 +365,7 @@ absl::Status ConnectionPool::AwaitReturned() {
   Waiter self(kind_.return_wait, this);
   {
     SpinLockHolder hold(lock_);
-    if (empty_.size() == members_.size()) return absl::OkStatus();
+    if (HasEnded()) return absl::OkStatus();
     end_waiters_.PushBack(self);
   }
   const Wake wake = self.Park();

@@ -9,15 +9,21 @@
 // same word by which a deadline or a cancel would end its wait; whoever loses is passed over, so
 // that a member is never given to a thread that has left.
 //
+// Idle connections are closed in time also when nobody uses the pool: the first virtual thread that
+// leaves one idle starts a keeper, a virtual thread that sleeps until the next one has been idle
+// for too long, and ends when it finds none. Where only OS threads use the pool, it is done when
+// they do.
+//
 //   Called from   Acquire, Close: virtual, platform and foreign threads. The rest: any thread.
-//   Suspends      Acquire, while all are held, and while it connects; Close, while one is held.
+//   Suspends      Acquire, while all are held, and while it connects; Close, while one is held, or
+//                 the keeper has yet to end.
 //   Cancellation  Acquire returns CANCELLED or DEADLINE_EXCEEDED and then holds nothing; Close
 //                 returns the same and may be called again.
 //   Errors        RESOURCE_EXHAUSTED: too many wait, or none became free in time. UNAVAILABLE: it
 //                 is closed. Others: why no connection could be made.
 //   Order         First come, first served. The connection that was used last is given first.
-//   Cost          a spin lock and a look at the clock, and the same at the return. For one that was
-//                 idle what IsAlive takes.
+//   Cost          a spin lock and a look at the clock, and the same at the return; for one that was
+//                 idle what IsAlive takes. A wait costs another look.
 
 #ifndef BOBBIN_DB_SRC_CONNECTION_POOL_H_
 #define BOBBIN_DB_SRC_CONNECTION_POOL_H_
@@ -62,6 +68,7 @@ struct ConnectionPoolKind {
   std::string_view database;  // For messages.
   bobbin::internal::WaitKind connection_wait;
   bobbin::internal::WaitKind return_wait;
+  bobbin::internal::WaitKind keeper_wait;
 };
 
 // As the options of the same names in pg_pool.h.
@@ -81,10 +88,10 @@ class PoolMember {
   // Its holder's; of an idle one the pool's.
   std::unique_ptr<PooledConnection> connection_;
   MonotonicTime expires_;
+  bool was_idle_ = false;  // Before it was held: its server may have gone meanwhile.
 
   // Guarded by the lock of the pool.
-  MonotonicTime since_;    // It has been idle, or held.
-  bool was_idle_ = false;  // Before it was held: its server may have gone meanwhile.
+  MonotonicTime since_;  // It has been idle, or held.
   const bobbin::internal::Thread* holder_ = nullptr;
   uint64_t holder_id_ = 0;
   std::array<char, 32> holder_name_ = {};  // As much of it as there is room for, and a zero.
@@ -131,20 +138,30 @@ class ConnectionPool {
   PoolStatistics Statistics() const;
 
  private:
-  using MonotonicWait = std::chrono::nanoseconds;
+  class Claim;
 
   // A member, with or without a connection.
   absl::StatusOr<PoolMember*> AcquireMember();
   // Gives it a connection that works, or fails.
   absl::Status MakeReady(PoolMember& member);
-  absl::Status Park(bobbin::internal::Waiter& self);
-  absl::Status Refuse(absl::StatusCode code, MonotonicWait waited);
+  absl::Status Park(Claim& self);
+  absl::Status Refuse(absl::StatusCode code, std::chrono::nanoseconds waited);
   absl::Status Closed() const;
 
-  void Hold(PoolMember& member, const bobbin::internal::Waiter& holder)
+  void Hold(PoolMember& member, const Claim& holder, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // The connection of a member that nobody has needed for too long, for the caller to close.
-  std::unique_ptr<PooledConnection> TakeStale() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CountWait(std::chrono::nanoseconds waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // When the first idle connection is to be closed. REQUIRES: there is one.
+  MonotonicTime NextDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The connection of a member that nobody has needed for too long, for the caller to close; null
+  // if there is none.
+  std::unique_ptr<PooledConnection> TakeStale(MonotonicTime now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void StartKeeper() noexcept;
+  void Keep();
+  // Those who wait for the end, if this is it.
+  void WakeAtEnd(bobbin::internal::WakeList& woken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::string DescribeHolders() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   absl::Status AwaitReturned();
 
@@ -154,10 +171,13 @@ class ConnectionPool {
   std::vector<PoolMember> members_;
 
   mutable bobbin::internal::SpinLock lock_;
-  std::vector<PoolMember*> idle_ ABSL_GUARDED_BY(lock_);        // The last used last.
-  std::vector<PoolMember*> empty_ ABSL_GUARDED_BY(lock_);       // Without a connection.
-  bobbin::internal::WaitQueue waiters_ ABSL_GUARDED_BY(lock_);  // slot: the member, or null.
+  std::vector<PoolMember*> idle_ ABSL_GUARDED_BY(lock_);   // The last used last.
+  std::vector<PoolMember*> empty_ ABSL_GUARDED_BY(lock_);  // Without a connection.
+  // Claims. slot: the member, or null.
+  bobbin::internal::WaitQueue waiters_ ABSL_GUARDED_BY(lock_);
+  bobbin::internal::WaitQueue keeper_ ABSL_GUARDED_BY(lock_);  // While it sleeps.
   bobbin::internal::WaitQueue end_waiters_ ABSL_GUARDED_BY(lock_);
+  bool is_kept_ ABSL_GUARDED_BY(lock_) = false;  // There is a keeper, or there will be at once.
   bool is_closed_ ABSL_GUARDED_BY(lock_) = false;
   PoolStatistics statistics_ ABSL_GUARDED_BY(lock_);  // Without its first three.
 };

@@ -70,7 +70,10 @@ inline constexpr size_t kHoldersShown = 16;
 inline constexpr std::chrono::milliseconds kPgRetryPause(2);
 
 // More connections of one process than this are more than a server has, as a rule.
-inline constexpr size_t kPgConnectionsMax = 10'000;
+inline constexpr size_t kPoolConnectionsMax = 10'000;
+
+// Longer times of a pool's connections are this long: they are added up in nanoseconds.
+inline constexpr std::chrono::hours kPoolTimeMax(24 * 366);
 
 // Behind the first message of a key that a batch of an outbox has, it takes along those of the next
 // so many numbers: a bound for what a claim has to look at. Not tuned.

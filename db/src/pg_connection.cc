@@ -346,6 +346,15 @@ std::string PgConnection::KeyOf(std::string_view sql, const PgParams& params) {
   return key;
 }
 
+PgConnection::KeptStatement* PgConnection::Find(std::string_view sql, const PgParams& params) {
+  // Few statements have blobs: the text alone is the key of the others.
+  const auto found =
+      params.Signature().empty() ? statement_of_.find(sql) : statement_of_.find(KeyOf(sql, params));
+  if (found == statement_of_.end()) return nullptr;
+  statements_.splice(statements_.begin(), statements_, found->second);
+  return &statements_.front();
+}
+
 void PgConnection::Forget(std::string_view sql, const PgParams& params) {
   const auto found = statement_of_.find(KeyOf(sql, params));
   if (found == statement_of_.end()) return;
@@ -374,32 +383,30 @@ void PgConnection::Remember(std::string_view sql, const PgParams& params) {
 
 std::string PgConnection::NewName() { return fmt::format("bobbin_{}", ++names_); }
 
-absl::StatusOr<std::string> PgConnection::Prepare(std::string_view sql, const PgParams& params) {
-  const auto found = statement_of_.find(KeyOf(sql, params));
-  if (found == statement_of_.end()) {
+absl::StatusOr<const char*> PgConnection::Prepare(std::string_view sql, const PgParams& params) {
+  KeptStatement* const kept = Find(sql, params);
+  if (kept == nullptr) {
     BOBBIN_RETURN_IF_ERROR(MakeRoom(1));
     Remember(sql, params);
-    return std::string();
+    return "";
   }
-  statements_.splice(statements_.begin(), statements_, found->second);
-  KeptStatement& kept = statements_.front();
-  if (!kept.name.empty()) return kept.name;
-
-  const std::string name = NewName();
-  const PgParams::Lists lists = params.MakeLists();
-  PgExchange exchange(*this, sql);
-  BOBBIN_RETURN_IF_ERROR(exchange.Send(PQsendPrepare(
-      handle_.get(), name.c_str(), std::string(sql).c_str(), params.size(), lists.types.data())));
-  BOBBIN_RETURN_IF_ERROR(exchange.Finish());
-  kept.name = name;
-  return name;
+  if (kept->name.empty()) {
+    std::string name = NewName();
+    const PgParams::Lists lists = params.MakeLists();
+    PgExchange exchange(*this, sql);
+    BOBBIN_RETURN_IF_ERROR(exchange.Send(PQsendPrepare(
+        handle_.get(), name.c_str(), std::string(sql).c_str(), params.size(), lists.types.data())));
+    BOBBIN_RETURN_IF_ERROR(exchange.Finish());
+    kept->name = std::move(name);
+  }
+  return kept->name.c_str();
 }
 
-int PgConnection::SendStatement(const char* sql, int count, const PgParams::Lists& lists,
+int PgConnection::SendStatement(std::string_view sql, int count, const PgParams::Lists& lists,
                                 const char* name) {
   return *name == 0
-             ? PQsendQueryParams(handle_.get(), sql, count, lists.types.data(), lists.values.data(),
-                                 lists.lengths.data(), lists.formats.data(), 0)
+             ? PQsendQueryParams(handle_.get(), std::string(sql).c_str(), count, lists.types.data(),
+                                 lists.values.data(), lists.lengths.data(), lists.formats.data(), 0)
              : PQsendQueryPrepared(handle_.get(), name, count, lists.values.data(),
                                    lists.lengths.data(), lists.formats.data(), 0);
 }
@@ -415,10 +422,10 @@ void PgConnection::TakeAnswer(const PGresult& result, PgWanted wanted, PgAnswer&
 }
 
 absl::StatusOr<PgAnswer> PgConnection::RunOnce(std::string_view sql, const PgParams& params,
-                                               PgWanted wanted, const std::string& name) {
+                                               PgWanted wanted, const char* name) {
   PgExchange exchange(*this, sql);
-  BOBBIN_RETURN_IF_ERROR(exchange.Send(
-      SendStatement(std::string(sql).c_str(), params.size(), params.MakeLists(), name.c_str())));
+  BOBBIN_RETURN_IF_ERROR(
+      exchange.Send(SendStatement(sql, params.size(), params.MakeLists(), name)));
   PgAnswer answer;
   absl::Status status;
   while (true) {
@@ -437,9 +444,9 @@ absl::StatusOr<PgAnswer> PgConnection::Run(std::string_view sql, std::span<const
   BOBBIN_RETURN_IF_ERROR(CheckFree());
   BOBBIN_RETURN_IF_ERROR(CheckText(sql));
   BOBBIN_ASSIGN_OR_RETURN(const PgParams values, PgParams::Of(params));
-  BOBBIN_ASSIGN_OR_RETURN(const std::string name, Prepare(sql, values));
+  BOBBIN_ASSIGN_OR_RETURN(const char* const name, Prepare(sql, values));
   absl::StatusOr<PgAnswer> answer = RunOnce(sql, values, wanted, name);
-  if (answer.ok() || name.empty()) return answer;
+  if (answer.ok() || *name == 0) return answer;
   // What was prepared may not fit any more, as after ALTER TABLE: the server says so before it does
   // anything.
   const auto error = PgErrorOf(answer.status());
@@ -448,7 +455,7 @@ absl::StatusOr<PgAnswer> PgConnection::Run(std::string_view sql, std::span<const
   }
   Forget(sql, values);
   if (phase() != PgPhase::kIdle) return answer;
-  return RunOnce(sql, values, wanted, {});
+  return RunOnce(sql, values, wanted, "");
 }
 
 // --- Pipelines.
@@ -461,8 +468,7 @@ absl::Status PgConnection::SendPipeline(PgExchange& exchange, const PgPipeline& 
     const PgParams::Lists lists = params.MakeLists();
     exchange.set_sql(statement.sql);
     // Nothing is forgotten in the middle: that would be a statement of its own.
-    const auto found = statement_of_.find(KeyOf(statement.sql, params));
-    KeptStatement* const kept = found == statement_of_.end() ? nullptr : &*found->second;
+    KeptStatement* const kept = Find(statement.sql, params);
     std::string name = kept == nullptr ? std::string() : kept->name;
     for (const Sent& before : sent) {
       if (before.prepares != nullptr && before.prepares == kept) name = before.name;
@@ -475,7 +481,7 @@ absl::Status PgConnection::SendPipeline(PgExchange& exchange, const PgPipeline& 
     }
     sent.push_back({i});
     BOBBIN_RETURN_IF_ERROR(
-        exchange.Queue(SendStatement(statement.sql.c_str(), params.size(), lists, name.c_str())));
+        exchange.Queue(SendStatement(statement.sql, params.size(), lists, name.c_str())));
     if (kept == nullptr) Remember(statement.sql, params);
   }
   return exchange.Send(PQpipelineSync(handle_.get()));
@@ -529,8 +535,7 @@ absl::Status PgConnection::BeginStream(PgExchange& exchange, std::string_view sq
                                        std::span<const Param> params) {
   BOBBIN_RETURN_IF_ERROR(CheckText(sql));
   BOBBIN_ASSIGN_OR_RETURN(const PgParams values, PgParams::Of(params));
-  const int is_sent =
-      SendStatement(std::string(sql).c_str(), values.size(), values.MakeLists(), "");
+  const int is_sent = SendStatement(sql, values.size(), values.MakeLists(), "");
   if (is_sent != 0) PQsetSingleRowMode(handle_.get());
   return exchange.Send(is_sent);
 }

@@ -133,8 +133,11 @@ class PgConnection final : public PooledConnection {
   absl::Status Configure();
   absl::Status SendPipeline(PgExchange& exchange, const PgPipeline& pipeline,
                             std::vector<Sent>& sent);
-  // The prepared statement for a text, or an empty name for one that comes for the first time.
-  absl::StatusOr<std::string> Prepare(std::string_view sql, const PgParams& params);
+  // What is kept of a text, or null.
+  KeptStatement* Find(std::string_view sql, const PgParams& params);
+  // The name of the prepared statement for a text, kept until Forget; empty for one that comes for
+  // the first time.
+  absl::StatusOr<const char*> Prepare(std::string_view sql, const PgParams& params);
   absl::Status MakeRoom(size_t count);
   void Remember(std::string_view sql, const PgParams& params);
   std::string NewName();
@@ -143,10 +146,11 @@ class PgConnection final : public PooledConnection {
   // Runs a text of our own that gives no rows.
   absl::Status RunOwn(const std::string& sql);
   absl::StatusOr<PgAnswer> RunOnce(std::string_view sql, const PgParams& params, PgWanted wanted,
-                                   const std::string& name);
+                                   const char* name);
   static void TakeAnswer(const PGresult& result, PgWanted wanted, PgAnswer& answer);
   // What libpq's functions return; `name` of a prepared statement, or "".
-  int SendStatement(const char* sql, int count, const PgParams::Lists& lists, const char* name);
+  int SendStatement(std::string_view sql, int count, const PgParams::Lists& lists,
+                    const char* name);
 
   const PgServer& server_;
   PgHandle handle_;

@@ -2,11 +2,7 @@
 
 #include "db/src/pg_pool_core.h"
 
-#include <algorithm>
-
 #include <bobbin/core/status.h>
-
-#include "db/src/limits.h"
 
 namespace bobbin::db::internal {
 
@@ -17,10 +13,11 @@ namespace {
 constexpr ConnectionPoolKind kPostgres = {
     .database = "postgres",
     .connection_wait = {"postgres connection", WaitObject::kAddress},
-    .return_wait = {"postgres connections' return", WaitObject::kAddress}};
+    .return_wait = {"postgres connections' return", WaitObject::kAddress},
+    .keeper_wait = {"postgres idle connections", WaitObject::kAddress}};
 
 ConnectionPoolOptions OptionsOf(const PgPoolOptions& options) {
-  return {.connections_max = std::clamp(options.connections_max, size_t{1}, kPgConnectionsMax),
+  return {.connections_max = options.connections_max,
           .waiters_max = options.waiters_max,
           .acquire_wait_max = options.acquire_wait_max,
           .lifetime_max = options.lifetime_max,

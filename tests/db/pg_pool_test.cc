@@ -19,7 +19,10 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/vthread.h>
+#include <bobbin/core/wait_group.h>
 #include <bobbin/db/pg_pool.h>
+#include <bobbin/io/io.h>
+#include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
@@ -668,6 +671,83 @@ BOBBIN_IO_TEST(PgPoolTest, IdleConnectionsAreClosed) {
                           .idle_max = std::chrono::nanoseconds(1)});
   EXPECT_OK(pool.Query("select 1"));
   EXPECT_LE(pool.Statistics().open, 1U);
+}
+
+// Opens as many connections as the pool may have, at once, and gives them back.
+absl::Status UseAll(PgPool& pool, int connections) {
+  WaitGroup all;
+  all.Add(connections);
+  TaskGroup group;
+  for (int i = 0; i < connections; ++i) {
+    group.Spawn([&] {
+      return pool.Transact([&](PgTransaction&) {
+        all.Done();
+        return all.Wait();
+      });
+    });
+  }
+  return group.Wait();
+}
+
+BOBBIN_IO_TEST(PgPoolTest, APoolAtRestClosesWhatIsIdle) {
+  PgPool pool = MustOpen({.server = {.conninfo = PostgresService::SharedConninfo()},
+                          .connections_max = 3,
+                          .idle_max = milliseconds(20)});
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_OK(UseAll(pool, 3));
+    AwaitTrue([&] { return pool.Statistics().open == 0; });
+  }
+  EXPECT_EQ(pool.Statistics().discarded, 0U);
+}
+
+BOBBIN_IO_TEST(PgPoolTest, APoolAtRestClosesWhatIsTooOld) {
+  PgPool pool = MustOpen({.server = {.conninfo = PostgresService::SharedConninfo()},
+                          .connections_max = 3,
+                          .lifetime_max = milliseconds(20)});
+  ASSERT_OK(UseAll(pool, 3));
+  AwaitTrue([&] { return pool.Statistics().open == 0; });
+}
+
+BOBBIN_IO_TEST(PgPoolTest, WhatIsClosedAtRestIsNobodysConnection) {
+  PgPool pool = MustOpen({.server = {.conninfo = PostgresService::SharedConninfo()},
+                          .connections_max = 2,
+                          .idle_max = std::chrono::microseconds(300)});
+  TaskGroup group;
+  for (int i = 0; i < 4; ++i) {
+    const int offset = static_cast<int>(random().Below(1000));
+    group.Spawn([&pool, offset]() -> absl::Status {
+      for (int n = 0; n < Rounds(40); ++n) {
+        BOBBIN_RETURN_IF_ERROR(pool.Query("select 1").status());
+        BOBBIN_RETURN_IF_ERROR(SleepFor(std::chrono::microseconds((offset + 137 * n) % 1000)));
+      }
+      return absl::OkStatus();
+    });
+  }
+  EXPECT_OK(group.Wait());
+}
+
+// Wherever its keeper is.
+BOBBIN_IO_TEST(PgPoolTest, ARestingPoolIsClosedAtOnce) {
+  for (int round = 0; round < Rounds(20); ++round) {
+    PgPool pool = MustOpen({.server = {.conninfo = PostgresService::SharedConninfo()}});
+    if (random().Below(2) == 0) {
+      EXPECT_OK(pool.Query("select 1"));
+    }
+    test::Spin(random().Below(2000));
+    if (random().Below(2) == 0) Yield();
+    EXPECT_OK(pool.Close());
+    EXPECT_EQ(pool.Statistics().open, 0U);
+  }
+}
+
+BOBBIN_IO_FOREIGN_TEST(PgPoolTest, APoolOutlivesARuntimeThatUsedIt) {
+  PgPool pool = MustOpen({.server = {.conninfo = PostgresService::SharedConninfo()}});
+  for (int round = 0; round < 2; ++round) {
+    Runtime brief({.carriers = 1, .poller = io::AutoPoller()});
+    EXPECT_OK(brief.Spawn([&] { return pool.Query("select 1").status(); }).Join());
+    EXPECT_OK(brief.Shutdown());
+  }
+  EXPECT_THAT(pool.Query("select 42")->Only<int>(), IsOkAndHolds(42));
 }
 
 BOBBIN_IO_TEST(PgPoolTest, CloseWaitsForThoseThatHoldAndRefusesTheRest) {

@@ -93,7 +93,8 @@ struct PgPoolOptions {
   std::chrono::nanoseconds acquire_wait_max = std::chrono::seconds(30);
   // A connection is replaced when it is so old, give or take a tenth, so that not all are at once.
   std::chrono::nanoseconds lifetime_max = std::chrono::minutes(30);
-  // One that nobody has used for so long is closed, when the pool is next used.
+  // One that nobody has used for so long is closed. By a virtual thread of the pool's own; where
+  // only OS threads use it, when the pool is next used. The same goes for one that is too old.
   std::chrono::nanoseconds idle_max = std::chrono::minutes(10);
 };
 
