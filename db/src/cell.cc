@@ -195,6 +195,7 @@ bool ReadText(CellKind kind, std::string_view text, std::string& storage, CellVi
       cell.bytes = storage;
       return true;
     case CellKind::kNull:
+    case CellKind::kUnsigned:
     case CellKind::kText:
     case CellKind::kArray:
       return true;

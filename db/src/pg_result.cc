@@ -87,6 +87,7 @@ void PgRows::AddValue(const Column& column, std::string_view text) {
       rows_.AddBytes(cell.kind, cell.bytes, column.element_kind);
       return;
     case CellKind::kNull:
+    case CellKind::kUnsigned:
       rows_.AddNull();
       return;
   }

@@ -15,6 +15,7 @@ std::string_view NameOf(internal::CellKind kind) {
     case internal::CellKind::kNull:
       return "NULL";
     case internal::CellKind::kInteger:
+    case internal::CellKind::kUnsigned:
       return "an integer";
     case internal::CellKind::kReal:
       return "a real number";
@@ -69,9 +70,12 @@ absl::Status Rows::Mismatch(size_t row, size_t column, internal::Fit fit,
   const std::string place =
       fmt::format("read row {} column {} \"{}\"", row + 1, column + 1, names_[column]);
   if (fit == internal::Fit::kOutOfRange) {
+    const std::string number = cell.kind == internal::CellKind::kUnsigned
+                                   ? std::to_string(internal::UnsignedOf(cell))
+                                   : std::to_string(cell.integer);
     return MakeStatus(
         absl::StatusCode::kOutOfRange,
-        fmt::format("{}: {} does not fit the type that was asked for", place, cell.integer));
+        fmt::format("{}: {} does not fit the type that was asked for", place, number));
   }
   if (cell.kind == internal::CellKind::kNull) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,

@@ -30,6 +30,11 @@ class RowsBuilder {
     rows_.cells_.emplace_back().kind = CellKind::kInteger;
     rows_.cells_.back().integer = integer;
   }
+  // REQUIRES: no int64_t holds it.
+  void AddUnsigned(uint64_t number) {
+    AddInteger(static_cast<int64_t>(number));
+    rows_.cells_.back().kind = CellKind::kUnsigned;
+  }
   void AddReal(double real) {
     rows_.cells_.emplace_back().kind = CellKind::kReal;
     rows_.cells_.back().real = real;

@@ -31,7 +31,8 @@ namespace bobbin::db::internal {
 
 class RowsBuilder;
 
-enum class CellKind : uint8_t { kNull, kInteger, kReal, kText, kBlob, kArray };
+// kUnsigned: an integer above the largest int64_t, as its bits.
+enum class CellKind : uint8_t { kNull, kInteger, kUnsigned, kReal, kText, kBlob, kArray };
 
 struct Cell {
   CellKind kind = CellKind::kNull;
@@ -56,7 +57,9 @@ struct CellView {
   static CellView Of(const Cell& cell, std::string_view all_bytes) {
     CellView view;
     view.kind = cell.kind;
-    if (cell.kind == CellKind::kInteger) view.integer = cell.integer;
+    if (cell.kind == CellKind::kInteger || cell.kind == CellKind::kUnsigned) {
+      view.integer = cell.integer;
+    }
     if (cell.kind == CellKind::kReal) view.real = cell.real;
     view.element_kind = cell.element_kind;
     if (cell.kind >= CellKind::kText) {
@@ -109,6 +112,9 @@ class ArrayReader {
   std::string storage_;
 };
 
+// REQUIRES: it is kUnsigned.
+inline uint64_t UnsignedOf(const CellView& cell) { return static_cast<uint64_t>(cell.integer); }
+
 inline std::span<const std::byte> BlobOf(const CellView& cell) {
   return std::as_bytes(std::span(cell.bytes));
 }
@@ -121,6 +127,9 @@ template <Integer T>
 struct Decoder<T> {
   static constexpr std::string_view kName = "an integer";
   static Fit FitOf(const CellView& cell) {
+    if (cell.kind == CellKind::kUnsigned) {
+      return std::in_range<T>(UnsignedOf(cell)) ? Fit::kFits : Fit::kOutOfRange;
+    }
     if (cell.kind != CellKind::kInteger) return Fit::kWrongType;
     return std::in_range<T>(cell.integer) ? Fit::kFits : Fit::kOutOfRange;
   }
@@ -131,6 +140,7 @@ template <>
 struct Decoder<bool> {
   static constexpr std::string_view kName = "a bool";
   static Fit FitOf(const CellView& cell) {
+    if (cell.kind == CellKind::kUnsigned) return Fit::kOutOfRange;
     if (cell.kind != CellKind::kInteger) return Fit::kWrongType;
     return cell.integer == 0 || cell.integer == 1 ? Fit::kFits : Fit::kOutOfRange;
   }
@@ -141,9 +151,11 @@ template <>
 struct Decoder<double> {
   static constexpr std::string_view kName = "a double";
   static Fit FitOf(const CellView& cell) {
-    return cell.kind == CellKind::kInteger ? Fit::kFits : FitIf(cell, CellKind::kReal);
+    const bool is_integer = cell.kind == CellKind::kInteger || cell.kind == CellKind::kUnsigned;
+    return is_integer ? Fit::kFits : FitIf(cell, CellKind::kReal);
   }
   static double Decode(const CellView& cell) {
+    if (cell.kind == CellKind::kUnsigned) return static_cast<double>(UnsignedOf(cell));
     return cell.kind == CellKind::kInteger ? static_cast<double>(cell.integer) : cell.real;
   }
 };
@@ -252,6 +264,8 @@ struct Decoder<Value> {
     switch (cell.kind) {
       case CellKind::kInteger:
         return cell.integer;
+      case CellKind::kUnsigned:  // A Value has no room for it.
+        return std::to_string(UnsignedOf(cell));
       case CellKind::kReal:
         return cell.real;
       case CellKind::kText:
