@@ -75,6 +75,24 @@ inline constexpr size_t kPoolConnectionsMax = 10'000;
 // Longer times of a pool's connections are this long: they are added up in nanoseconds.
 inline constexpr std::chrono::hours kPoolTimeMax(24 * 366);
 
+// The stack that libmariadb makes for each connection; of it as much is used as is needed. Its own
+// choice of 60 KiB leaves OpenSSL little room.
+inline constexpr size_t kMySqlStackBytes = size_t{256} << 10;
+
+// More connections of one process than this are more than a server has, as a rule.
+inline constexpr size_t kMySqlConnectionsMax = 10'000;
+
+// MySQL counts the values of a statement in 16 bits.
+inline constexpr size_t kMySqlValuesMax = 65535;
+
+// How long a statement is waited for that was to end, before the server is asked again; twice as
+// long each time after that. Each time takes a connection.
+inline constexpr std::chrono::milliseconds kMySqlCancelPause(10);
+
+// Before a transaction is tried again the first time, and at most; about twice as long each time.
+inline constexpr absl::Duration kMySqlRetryPauseMin = absl::Milliseconds(2);
+inline constexpr absl::Duration kMySqlRetryPauseMax = absl::Milliseconds(128);
+
 // Behind the first message of a key that a batch of an outbox has, it takes along those of the next
 // so many numbers: a bound for what a claim has to look at. Not tuned.
 inline constexpr int64_t kOutboxFollowersWithin = 1000;

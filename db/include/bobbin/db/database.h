@@ -2,8 +2,9 @@
 //
 // Database: what statements can be run on, whichever it is. Transaction: several statements as one.
 //
-// Code that is written against these two runs on Sqlite and on a PgPool. What only one of them can
-// do is in its own header. Both number the places of values: `$1` is the first, wherever it stands.
+// Code that is written against these two runs on Sqlite, on a PgPool and on a MySqlPool. What only
+// one of them can do is in its own header. All number the places of values: `$1` is the first,
+// wherever it stands.
 //
 //   Called from   virtual, platform and foreign threads. A transaction: one thread at a time.
 //   Suspends      everything, until it is done.
@@ -95,7 +96,7 @@ class Transaction : public Statements {
 };
 
 // What of SQL a database speaks, where there is more than one way.
-enum class Dialect : uint8_t { kSqlite, kPostgres };
+enum class Dialect : uint8_t { kSqlite, kPostgres, kMySql };
 
 class Database : public Statements {
  public:

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "db/src/mysql_pool_core.h"
+
+#include <algorithm>
+
+#include <bobbin/core/status.h>
+
+#include "db/src/limits.h"
+
+namespace bobbin::db::internal {
+
+using bobbin::internal::WaitObject;
+
+namespace {
+
+constexpr ConnectionPoolKind kMySql = {
+    .database = "mysql",
+    .connection_wait = {"mysql connection", WaitObject::kAddress},
+    .return_wait = {"mysql connections' return", WaitObject::kAddress}};
+
+ConnectionPoolOptions PoolOptionsOf(const MySqlPoolOptions& options) {
+  return {.connections_max = std::clamp(options.connections_max, size_t{1}, kMySqlConnectionsMax),
+          .waiters_max = options.waiters_max,
+          .acquire_wait_max = options.acquire_wait_max,
+          .lifetime_max = options.lifetime_max,
+          .idle_max = options.idle_max};
+}
+
+}  // namespace
+
+MySqlPoolCore::MySqlPoolCore(MySqlPoolOptions options)
+    : server_(std::move(options.server)),
+      pool_(kMySql, PoolOptionsOf(options), [this] { return MySqlConnection::Open(server_); }) {}
+
+absl::StatusOr<MySqlLease> MySqlPoolCore::Acquire() {
+  BOBBIN_ASSIGN_OR_RETURN(PoolLease lease, pool_.Acquire());
+  return MySqlLease(std::move(lease));
+}
+
+}  // namespace bobbin::db::internal

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MySqlService: a MariaDB server of the tests' own; see mysql_service, which makes it.
+//
+//   Called from   any thread.
+//   Suspends      never; all but `address` block the OS thread for as long as a server takes.
+//   Lifetime      the server ends with the object, or with the process.
+
+#ifndef BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
+#define BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
+
+#include <string>
+#include <string_view>
+
+#include <bobbin/db/mysql_server.h>
+
+namespace bobbin::test {
+
+class MySqlService {
+ public:
+  // The one that all tests of a run share: of the folder that BOBBIN_TEST_MYSQL names, or else of
+  // this process. Nobody may stop it.
+  static const db::MySqlServer& Shared();
+
+  // A server that may be stopped.
+  MySqlService();
+  MySqlService(const MySqlService&) = delete;
+  MySqlService& operator=(const MySqlService&) = delete;
+  ~MySqlService();
+
+  const db::MySqlServer& server() const { return server_; }
+  void Pause();   // Ends the server.
+  void Kill();    // Ends it as a crash would.
+  void Resume();  // Starts it again.
+
+ private:
+  void Call(std::string_view verb) const;
+
+  std::string folder_;
+  db::MySqlServer server_;
+};
+
+}  // namespace bobbin::test
+
+#endif  // BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
