@@ -45,6 +45,7 @@ uint32_t InterestOf(OpCode code) noexcept {
     case OpCode::kReceivePooled:
     case OpCode::kAccept:
     case OpCode::kAwaitReadable:
+    case OpCode::kReceiveAhead:
       return kReading;
     case OpCode::kSend:
     case OpCode::kSendMessage:

@@ -53,8 +53,8 @@ int32_t IoPoller::CallPooled(const Op& op) noexcept {
   return error != 0 ? -error : static_cast<int32_t>(received);
 }
 
-void IoPoller::PostCancel(AcceptOp& op) noexcept {
-  AcceptOp* first = posted_.load();
+void IoPoller::PostCancel(LastingOp& op) noexcept {
+  LastingOp* first = posted_.load();
   do {
     op.next_posted_ = first;
   } while (!posted_.compare_exchange_weak(first, &op));
@@ -62,8 +62,8 @@ void IoPoller::PostCancel(AcceptOp& op) noexcept {
 }
 
 void IoPoller::CancelPosted() noexcept {
-  AcceptOp* next = nullptr;
-  for (AcceptOp* op = posted_.exchange(nullptr); op != nullptr; op = next) {
+  LastingOp* next = nullptr;
+  for (LastingOp* op = posted_.exchange(nullptr); op != nullptr; op = next) {
     next = op->next_posted_;
     if (op->stage_ != Op::Stage::kIdle) CancelOp(*op);
     op->OnPostedCancel();

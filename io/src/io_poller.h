@@ -30,12 +30,16 @@ class IoPoller : public Poller {
   [[nodiscard]] virtual bool DoOrStart(ParkedOp& op) noexcept = 0;
   // Starts it. It completes in later Polls.
   virtual void StartAccept(AcceptOp& op) noexcept = 0;
+  // Whether it can receive datagrams ahead of those who ask, and has a buffer for the first.
+  virtual bool CanReceiveAhead() noexcept { return false; }
+  // Does so from now on. REQUIRES: CanReceiveAhead() has just said so.
+  virtual void StartReceiveAhead(DatagramOp&) noexcept {}
   // Asks for an end of `op`, which still completes. REQUIRES: it was started here and has not had
   // its last completion.
   void CancelOp(Op& op) noexcept;
   // Has the poller's carrier do that, if `op` has not ended by then; OnPostedCancel follows in any
   // case. Called from: any thread that knows `op` cannot end before this returns, once.
-  void PostCancel(AcceptOp& op) noexcept;
+  void PostCancel(LastingOp& op) noexcept;
   // Whether CancelAll was called: nothing may be started any more.
   virtual bool is_stopping() const noexcept = 0;
 
@@ -77,7 +81,7 @@ class IoPoller : public Poller {
   bobbin::internal::Counter accept_pauses_;
   bobbin::internal::Counter copied_sends_;
   // A stack: pushed to by any thread, emptied by the carrier.
-  bobbin::internal::Atomic<AcceptOp*> posted_{nullptr};
+  bobbin::internal::Atomic<LastingOp*> posted_{nullptr};
 };
 
 // The poller of the calling virtual thread's carrier. Aborts, and says what to do, if that cannot

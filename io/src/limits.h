@@ -40,6 +40,11 @@ inline constexpr size_t kTransferBytesMax = size_t{1} << 30;
 inline constexpr size_t kAcceptedMax = 256;
 inline constexpr size_t kAcceptedResume = 64;
 
+// The same of datagrams that a ring receives ahead of whoever asks: so many buffers of the
+// carrier's, of which the kernel is offered twice as many. Not tuned.
+inline constexpr size_t kAheadMax = 64;
+inline constexpr size_t kAheadResume = 16;
+
 // How long an acceptor lets pass after the process ran out of descriptors or memory. Not tuned.
 inline constexpr std::chrono::milliseconds kAcceptPause{10};
 

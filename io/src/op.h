@@ -2,8 +2,9 @@
 //
 // Op: the record of one operation that a poller does, or has the kernel do.
 //
-// Two kinds. A ParkedOp lies on the stack of the virtual thread that waits for it. An AcceptOp lies
-// on the heap, in its listener, and brings one connection after the other.
+// Two kinds. A ParkedOp lies on the stack of the virtual thread that waits for it. A LastingOp lies
+// on the heap, and brings one result after the other: an AcceptOp the connections of a listener, a
+// DatagramOp the datagrams of a socket.
 //
 // What a ring gives the kernel to find a record again is one number: the record's address, whose
 // low bits and top bits are free, with a tag below and the operation's generation above. The
@@ -42,6 +43,8 @@
 #ifndef BOBBIN_IO_SRC_OP_H_
 #define BOBBIN_IO_SRC_OP_H_
 
+#include <sys/socket.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -73,6 +76,7 @@ enum class OpCode : uint8_t {
   kReceiveBatch,
   kReceivePooled,
   kSendZeroCopy,
+  kReceiveAhead,
 };
 
 // Where a pooled receive puts the buffer that it was lent.
@@ -110,7 +114,8 @@ class alignas(kTagMask + 1) Op : public bobbin::internal::IntrusiveLink {
 
   // What to do; the meaning of `data` and `bytes` is the code's: a buffer, a socket address, a
   // msghdr and what its parts hold together, mmsghdrs and their number, a PooledSlot and what a
-  // buffer holds, or a ZeroCopySend and what it has to send.
+  // buffer holds, a ZeroCopySend and what it has to send, or, of datagrams that are received ahead,
+  // a msghdr.
   OpCode code() const { return code_; }
   const Pollable& pollable() const { return pollable_; }
   int fd() const { return pollable_.fd; }
@@ -223,8 +228,25 @@ class ParkedOp final : public Op, public bobbin::internal::KernelWait {
   bobbin::internal::Wake stop_cause_ = bobbin::internal::Wake::kNotified;
 };
 
+// An operation that goes on until it is ended.
+class LastingOp : public Op {
+ public:
+  // Called from: the poller, on its OS thread, when it has seen a posted cancel (see io_poller.h).
+  // The record may be gone when this returns.
+  virtual void OnPostedCancel() noexcept = 0;
+
+ protected:
+  LastingOp(OpCode code, const Pollable& pollable, void* data) : Op(code, pollable, data, 0) {}
+  ~LastingOp() = default;
+
+ private:
+  friend class IoPoller;
+
+  LastingOp* next_posted_ = nullptr;
+};
+
 // A listening socket's stream of connections.
-class AcceptOp : public Op {
+class AcceptOp : public LastingOp {
  public:
   // Whether accept(2) waits for a connection. A ring wants it to, for the kernel would not wait in
   // its stead; all others must not be caught in it when another process takes the connection.
@@ -236,19 +258,28 @@ class AcceptOp : public Op {
   // the callee's, or a negative error number. With `is_last` the record is idle again, and may be
   // gone when this returns.
   virtual void OnAccept(int32_t result, bool is_last) noexcept = 0;
-  // Called from: the poller, on its OS thread, when it has seen a posted cancel (see io_poller.h).
-  // The record may be gone when this returns.
-  virtual void OnPostedCancel() noexcept = 0;
 
  protected:
-  explicit AcceptOp(const Pollable& pollable) : Op(OpCode::kAccept, pollable, nullptr, 0) {}
+  explicit AcceptOp(const Pollable& pollable) : LastingOp(OpCode::kAccept, pollable, nullptr) {}
   ~AcceptOp() = default;
 
  private:
-  friend class IoPoller;
-
   Mode mode_ = Mode::kWaits;  // As the system makes a socket.
-  AcceptOp* next_posted_ = nullptr;
+};
+
+// A socket's stream of datagrams, each in a buffer of the carrier's.
+class DatagramOp : public LastingOp {
+ public:
+  // Called from: the poller, on its OS thread, with each completion. `result` is how many bytes of
+  // `lent`, the callee's, the kernel has filled, as io_uring_recvmsg_out says; or a negative error
+  // number, without a buffer. With `is_last` as OnAccept.
+  virtual void OnDatagram(int32_t result, const PooledSlot& lent, bool is_last) noexcept = 0;
+
+ protected:
+  // `message` says how much room there is for the peer's name, and must outlive the operation.
+  DatagramOp(const Pollable& pollable, msghdr& message)
+      : LastingOp(OpCode::kReceiveAhead, pollable, &message) {}
+  ~DatagramOp() = default;
 };
 
 }  // namespace bobbin::io::internal

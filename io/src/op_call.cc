@@ -45,8 +45,8 @@ int32_t MakeCall(const Op& op) noexcept {
     case OpCode::kWrite:
       return static_cast<int32_t>(WriteWithoutSignal(op.fd(), op.data(), op.bytes()));
     case OpCode::kReceiveBatch:
-      return ResultOf(::recvmmsg(op.fd(), static_cast<mmsghdr*>(op.data()), op.bytes(),
-                                 MSG_DONTWAIT, nullptr));
+      return ResultOf(
+          ::recvmmsg(op.fd(), static_cast<mmsghdr*>(op.data()), op.bytes(), MSG_DONTWAIT, nullptr));
     case OpCode::kConnect:
       return static_cast<int32_t>(
           BeginConnect(op.fd(), static_cast<const sockaddr*>(op.data()), op.bytes()));
@@ -57,6 +57,7 @@ int32_t MakeCall(const Op& op) noexcept {
     case OpCode::kAccept:
     case OpCode::kReceivePooled:
     case OpCode::kSendZeroCopy:
+    case OpCode::kReceiveAhead:
       break;
   }
   BOBBIN_CHECK(false, "an operation that nobody parks for");

@@ -21,7 +21,7 @@
 namespace bobbin::io::internal {
 
 // Makes the call: its result, or -EAGAIN if there is something to wait for. REQUIRES: `op` is no
-// accept, no pooled receive and no send without a copy: those are the poller's.
+// LastingOp, no pooled receive and no send without a copy: those are the poller's.
 int32_t MakeCall(const Op& op) noexcept;
 
 // Whether `op` brings bytes, or takes them away.

@@ -31,6 +31,10 @@ constexpr uint32_t kThreadsAhead = 4;
 // What a poll says that there is room, or that a call will tell why there never will be.
 constexpr int32_t kRoom = POLLOUT | POLLERR | POLLHUP;
 
+constexpr bool IsLasting(OpCode code) noexcept {
+  return code == OpCode::kAccept || code == OpCode::kReceiveAhead;
+}
+
 Op* RecordOf(const io_uring_cqe& completion) noexcept {
   return reinterpret_cast<Op*>(completion.user_data & kAddressMask);
 }
@@ -44,7 +48,7 @@ void PrefetchRecord(const io_uring_cqe& completion) noexcept {
 
 void PrefetchThread(const io_uring_cqe& completion) noexcept {
   const Op* const op = RecordOf(completion);
-  if (op != nullptr && op->code() != OpCode::kAccept) static_cast<const ParkedOp*>(op)->Prefetch();
+  if (op != nullptr && !IsLasting(op->code())) static_cast<const ParkedOp*>(op)->Prefetch();
 }
 
 }  // namespace
@@ -123,6 +127,14 @@ void RingPoller::StartAccept(AcceptOp& op) noexcept {
   Start(op, Op::Step::kCall);
 }
 
+bool RingPoller::CanReceiveAhead() noexcept {
+  BufferPool& pool = Pool();
+  pool.TakeReturned();
+  return pool.has_queued() && !is_stopping_;
+}
+
+void RingPoller::StartReceiveAhead(DatagramOp& op) noexcept { Start(op, Op::Step::kCall); }
+
 void RingPoller::Start(Op& op, Op::Step step) noexcept {
   CheckOwner();
   BOBBIN_DCHECK(op.stage_ == Op::Stage::kIdle, "an operation is started twice");
@@ -164,6 +176,11 @@ bool RingPoller::Prepare(Op& op) noexcept {
       break;
     case OpCode::kReceivePooled:
       io_uring_prep_recv(entry, op.fd(), nullptr, op.bytes_, 0);
+      entry->flags |= IOSQE_BUFFER_SELECT;
+      entry->buf_group = BufferPool::kGroup;
+      break;
+    case OpCode::kReceiveAhead:
+      io_uring_prep_recvmsg_multishot(entry, op.fd(), static_cast<msghdr*>(op.data_), 0);
       entry->flags |= IOSQE_BUFFER_SELECT;
       entry->buf_group = BufferPool::kGroup;
       break;
@@ -293,6 +310,9 @@ void RingPoller::Dispatch(const io_uring_cqe& completion) noexcept {
                    op.user_data() == completion.user_data,
                "a completion for an operation that has ended");
   if (__builtin_expect(op.code_ == OpCode::kSendZeroCopy, 0)) return AfterZeroCopy(op, completion);
+  if (op.code_ == OpCode::kReceiveAhead) {
+    return AfterDatagram(static_cast<DatagramOp&>(op), completion);
+  }
   if ((completion.flags & IORING_CQE_F_MORE) != 0) {
     if (op.code_ != OpCode::kAccept) return OnWatched(op, completion.res);
     return static_cast<AcceptOp&>(op).OnAccept(completion.res, false);
@@ -330,6 +350,24 @@ void RingPoller::AfterPooled(Op& op, const io_uring_cqe& completion) noexcept {
   // There are bytes: whoever wanted them asks for them anew.
   static_cast<PooledSlot*>(op.data_)->is_readable = result >= 0;
   Finish(op, result < 0 ? result : -EAGAIN);
+}
+
+void RingPoller::AfterDatagram(DatagramOp& op, const io_uring_cqe& completion) noexcept {
+  PooledSlot lent;
+  if ((completion.flags & IORING_CQE_F_BUFFER) != 0) {
+    BufferPool& pool = Pool();
+    lent = {.pool = &pool, .buffer = pool.TakeChosen(completion.flags >> IORING_CQE_BUFFER_SHIFT)};
+  }
+  if (lent.pool != nullptr && completion.res < 0) {
+    std::exchange(lent.pool, nullptr)->GiveBack(std::exchange(lent.buffer, nullptr));
+  }
+  const bool is_last = (completion.flags & IORING_CQE_F_MORE) == 0;
+  if (is_last) {
+    if (op.is_linked()) deferred_.Remove(op);  // Its cancel comes too late.
+    op.stage_ = Op::Stage::kIdle;
+    --in_flight_;
+  }
+  op.OnDatagram(completion.res, lent, is_last);
 }
 
 void RingPoller::AfterZeroCopy(Op& op, const io_uring_cqe& completion) noexcept {
@@ -391,6 +429,8 @@ void RingPoller::Finish(Op& op, int32_t result) noexcept {
   // From here on the record is its owner's.
   if (op.code_ == OpCode::kAccept) {
     static_cast<AcceptOp&>(op).OnAccept(result, true);
+  } else if (op.code_ == OpCode::kReceiveAhead) {
+    static_cast<DatagramOp&>(op).OnDatagram(result, {}, true);
   } else {
     static_cast<ParkedOp&>(op).Complete(result);
   }

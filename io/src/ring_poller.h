@@ -28,6 +28,10 @@
 // when there are bytes (kLook), and the virtual thread receives them when its turn has come, into a
 // buffer that it then takes or allocates: what was received early would keep more of them.
 //
+// Datagrams that are received ahead. One request brings one after the other, each in a buffer that
+// the kernel chooses. It ends by itself where there is no buffer, for an empty datagram, and for
+// whatever the kernel finds; whoever wants more starts it anew, or receives with a call.
+//
 // Sends without a copy. One record, one request after the other: with each the kernel takes a part
 // of the bytes (kCall), and the next one follows at once, or when there is room (kLook, kWatch).
 // Each that took some has one more completion, when the kernel has let go of them: for TCP, when
@@ -77,6 +81,8 @@ class RingPoller final : public IoPoller {
 
   bool DoOrStart(ParkedOp& op) noexcept override;
   void StartAccept(AcceptOp& op) noexcept override;
+  bool CanReceiveAhead() noexcept override;
+  void StartReceiveAhead(DatagramOp& op) noexcept override;
   bool is_stopping() const noexcept override { return is_stopping_; }
   bool does_zero_copy() const noexcept override { return true; }
 
@@ -108,7 +114,9 @@ class RingPoller final : public IoPoller {
   void AfterStep(Op& op, int32_t result) noexcept;
   // The same for a pooled receive, which may have been lent a buffer.
   void AfterPooled(Op& op, const io_uring_cqe& completion) noexcept;
-  // The same for a send without a copy.
+  // Hands a datagram on, or the end of its operation.
+  void AfterDatagram(DatagramOp& op, const io_uring_cqe& completion) noexcept;
+  // The same as AfterStep for a send without a copy.
   void AfterZeroCopy(Op& op, const io_uring_cqe& completion) noexcept;
   // Whether there is nothing left to give up.
   static bool IsEnding(const Op& op) noexcept;

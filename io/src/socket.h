@@ -143,6 +143,7 @@ class Socket {
 
   // REQUIRES: the calling thread is inside.
   int fd() const { return pollable_.fd; }
+  const Pollable& pollable() const { return pollable_; }
 
  private:
   static constexpr uint32_t kOwned = 8;

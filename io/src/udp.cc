@@ -18,6 +18,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/io/udp.h>
 
+#include "io/src/datagram_queue.h"
 #include "io/src/file_descriptor.h"
 #include "io/src/result.h"
 #include "io/src/socket.h"
@@ -27,6 +28,7 @@ namespace bobbin::io {
 
 using bobbin::internal::Current;
 using bobbin::internal::Thread;
+using internal::DatagramQueue;
 using internal::Result;
 using internal::ResultStatus;
 using internal::SetNumber;
@@ -83,8 +85,15 @@ struct Envelope {
 absl::Status After(const Socket& socket, Result result, std::string_view operation) {
   const bool is_stop =
       result == internal::kStoppedByDeadline || result == internal::kStoppedByCancel;
-  if (!is_stop && socket.is_closing()) return internal::ClosedStatus(operation);
+  if (!is_stop && (socket.is_closing() || result == -ESHUTDOWN)) {
+    return internal::ClosedStatus(operation);
+  }
   return ResultStatus(result, operation);
+}
+
+Result ReceiveMessages(Socket& socket, DatagramQueue* ahead, Thread& self,
+                       std::span<mmsghdr> messages) {
+  return ahead != nullptr ? ahead->Receive(self, messages) : socket.ReceiveMessages(self, messages);
 }
 
 absl::Status SendMessage(Socket& socket, std::span<const std::byte> bytes,
@@ -109,6 +118,10 @@ absl::Status SendMessage(Socket& socket, std::span<const std::byte> bytes,
 
 }  // namespace
 
+UdpSocket::UdpSocket(internal::SocketHandle socket, Receiving receiving)
+    : ahead_(receiving == Receiving::kAhead ? DatagramQueue::Make(*socket) : nullptr),
+      socket_(std::move(socket)) {}
+
 Socket& UdpSocket::socket() const {
   BOBBIN_CHECK(socket_ != nullptr, "this UdpSocket holds no socket");
   return *socket_;
@@ -118,7 +131,8 @@ absl::StatusOr<UdpSocket> UdpSocket::Bind(const SocketAddress& local, const UdpO
   const std::string operation = fmt::format("bind {}", local.ToString());
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, OpenSocket(local.family(), options, operation));
   if (::bind(fd.get(), local.data(), local.bytes()) != 0) return ResultStatus(-errno, operation);
-  return UdpSocket(Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore));
+  return UdpSocket(Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore),
+                   options.receiving);
 }
 
 absl::StatusOr<UdpSocket> UdpSocket::Bind(std::string_view local, const UdpOptions& options) {
@@ -130,7 +144,8 @@ absl::StatusOr<UdpSocket> UdpSocket::Connect(const SocketAddress& peer, const Ud
   const std::string operation = fmt::format("connect {}", peer.ToString());
   BOBBIN_ASSIGN_OR_RETURN(FileDescriptor fd, OpenSocket(peer.family(), options, operation));
   if (::connect(fd.get(), peer.data(), peer.bytes()) != 0) return ResultStatus(-errno, operation);
-  return UdpSocket(Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore));
+  return UdpSocket(Socket::Make(std::move(fd), internal::ShortRead::kMayHideMore),
+                   options.receiving);
 }
 
 absl::StatusOr<UdpSocket> UdpSocket::Connect(std::string_view peer, const UdpOptions& options) {
@@ -141,13 +156,14 @@ absl::StatusOr<UdpSocket> UdpSocket::Connect(std::string_view peer, const UdpOpt
 absl::StatusOr<Datagram> UdpSocket::Receive(std::span<std::byte> buffer) {
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kReader);
+  Socket& socket = this->socket();  // The handle may go while this waits.
+  const Use use(socket, User::kReader);
   if (!use.ok()) return use.Refusal("receive");
   Envelope envelope;
   mmsghdr message{};
   envelope.Address(message.msg_hdr, buffer);
-  const Result received = socket_->ReceiveMessages(self, std::span(&message, 1));
-  if (received < 0) return After(*socket_, received, "receive");
+  const Result received = ReceiveMessages(socket, ahead_.get(), self, std::span(&message, 1));
+  if (received < 0) return After(socket, received, "receive");
   return envelope.Open(message.msg_hdr, message.msg_len);
 }
 
@@ -155,7 +171,8 @@ absl::StatusOr<size_t> UdpSocket::ReceiveBatch(std::span<DatagramSlot> slots) {
   BOBBIN_CHECK(!slots.empty(), "a batch wants slots");
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kReader);
+  Socket& socket = this->socket();  // The handle may go while this waits.
+  const Use use(socket, User::kReader);
   if (!use.ok()) return use.Refusal("receive");
   slots = slots.first(std::min(slots.size(), kBatchMax));
   std::array<Envelope, kBatchMax> envelopes;
@@ -164,8 +181,9 @@ absl::StatusOr<size_t> UdpSocket::ReceiveBatch(std::span<DatagramSlot> slots) {
     messages[i] = {};
     envelopes[i].Address(messages[i].msg_hdr, slots[i].buffer);
   }
-  const Result received = socket_->ReceiveMessages(self, std::span(messages).first(slots.size()));
-  if (received < 0) return After(*socket_, received, "receive");
+  const Result received =
+      ReceiveMessages(socket, ahead_.get(), self, std::span(messages).first(slots.size()));
+  if (received < 0) return After(socket, received, "receive");
   const size_t count = static_cast<size_t>(received);
   for (size_t i = 0; i < count; ++i) {
     slots[i].datagram = envelopes[i].Open(messages[i].msg_hdr, messages[i].msg_len);
@@ -181,7 +199,10 @@ absl::Status UdpSocket::SendTo(std::span<const std::byte> bytes, const SocketAdd
   return SendMessage(socket(), bytes, &peer);
 }
 
-void UdpSocket::Close() { socket().Close(); }
+void UdpSocket::Close() {
+  socket().Close();
+  if (ahead_ != nullptr) ahead_->Close();
+}
 
 absl::StatusOr<SocketAddress> UdpSocket::local_address() const {
   const Use use(socket(), User::kGuest);

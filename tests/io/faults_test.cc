@@ -140,7 +140,9 @@ absl::Status ManyPipes(int pipes, size_t total, Random& random) {
 
 // Datagrams go one by one, each when the one before has come back: none is lost for want of room.
 absl::Status EchoDatagrams(int count, Random random) {
-  BOBBIN_ASSIGN_OR_RETURN(io::UdpSocket server, io::UdpSocket::Bind("127.0.0.1:0"));
+  const auto receiving = random.OneIn(2) ? io::Receiving::kAhead : io::Receiving::kOnCall;
+  BOBBIN_ASSIGN_OR_RETURN(io::UdpSocket server,
+                          io::UdpSocket::Bind("127.0.0.1:0", {.receiving = receiving}));
   BOBBIN_ASSIGN_OR_RETURN(const io::SocketAddress address, server.local_address());
   TaskGroup ends({.placement = Placement::kSpread});
   ends.Spawn([&, other = random.Fork()]() mutable -> absl::Status {
@@ -355,6 +357,25 @@ BOBBIN_RING_TEST(FaultsTest, EntersThatDoNothingDelayOnly, {}) {
     ASSERT_OK(ManyPatterns(4, PatternBytes() / 4, random()));
     ASSERT_OK(ManyPingPongs(10, Rounds(20)));
   } while (kernel.count() < kFaultsMin);
+}
+
+BOBBIN_RING_TEST(FaultsTest, ReceivesThatFindNoBufferLoseNothing, {}) {
+  const FaultyKernel kernel({.one_in = 2, .has_missing_buffers = true}, random().Next());
+  do {
+    ASSERT_OK(ManyPatterns(4, PatternBytes() / 4, random()));
+    ASSERT_OK(ManyDatagrams(6, Rounds(40), random()));
+  } while (kernel.count() < kFaultsMin);
+}
+
+// A kernel that is older, or has been patched: what it does not know is done in another way.
+BOBBIN_RING_TEST(FaultsTest, WhatAKernelDoesNotKnowIsDoneWithoutIt, {}) {
+  const FaultyKernel kernel({.one_in = 1, .has_unknown_requests = true}, random().Next());
+  const uint64_t before = runtime().Statistics().poller.copied_sends;
+  do {
+    ASSERT_OK(ManyPatterns(4, PatternBytes() / 4, random()));
+    ASSERT_OK(ManyDatagrams(6, Rounds(40), random()));
+  } while (kernel.count() < kFaultsMin);
+  EXPECT_GT(runtime().Statistics().poller.copied_sends, before);
 }
 
 BOBBIN_RING_TEST(FaultsTest, SmallQueuesLoseNeitherPipesNorDatagrams,

@@ -109,7 +109,11 @@ int AddStaleEvents(epoll_event* events, int count, int count_max) {
 // The ring of this thread, whose entries are not yet submitted.
 thread_local io_uring* own_ring = nullptr;
 
-// Shortens the transfers that are to be submitted, and returns how many entries are.
+// What no kernel knows, and nobody has registered.
+constexpr uint16_t kUnknownFlag = 1u << 14;
+constexpr uint16_t kMissingGroup = 4711;
+
+// Spoils what is to be submitted, and returns how many entries are.
 unsigned SpoilEntries(unsigned count) {
   const io_uring_sq& queue = own_ring->sq;
   for (unsigned i = 0; i < count; ++i) {
@@ -119,7 +123,14 @@ unsigned SpoilEntries(unsigned count) {
     if (is_transfer && Fails(&Faults::has_short_transfers)) {
       entry.len = static_cast<uint32_t>(Shortened(entry.len));
     }
-    if (entry.opcode == IORING_OP_RECVMSG || entry.opcode == IORING_OP_SENDMSG) {
+    const bool goes_on = entry.opcode == IORING_OP_RECVMSG && entry.ioprio != 0;
+    if ((goes_on || entry.opcode == IORING_OP_SEND_ZC) && Fails(&Faults::has_unknown_requests)) {
+      entry.ioprio |= kUnknownFlag;
+    }
+    const bool chooses = (entry.flags & IOSQE_BUFFER_SELECT) != 0;
+    if (chooses && Fails(&Faults::has_missing_buffers)) entry.buf_group = kMissingGroup;
+    const bool is_message = entry.opcode == IORING_OP_RECVMSG || entry.opcode == IORING_OP_SENDMSG;
+    if (is_message && !goes_on) {
       // Whoever made the message makes it anew for the next call.
       auto& message = *reinterpret_cast<msghdr*>(entry.addr);
       MaybeShorten(entry.fd, message, message.msg_iov[0]);

@@ -31,6 +31,10 @@ struct Faults {
   bool has_shortages = false;
   // Rings: an enter submits a part, and the rest comes with a later one; so do cancels.
   bool has_late_submissions = false;
+  // Rings: a receive finds no buffer to choose.
+  bool has_missing_buffers = false;
+  // Rings: sends without a copy, and receives of datagrams that go on, are unknown.
+  bool has_unknown_requests = false;
 };
 
 class FaultyKernel {

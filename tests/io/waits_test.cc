@@ -203,13 +203,15 @@ Stage PipeWriteStage(Writes<io::PipeWriter> wait) {
   };
 }
 
-Stage DatagramStage(Reads<io::UdpSocket> wait) {
+Stage DatagramStage(Reads<io::UdpSocket> wait, io::Receiving receiving = io::Receiving::kOnCall) {
   struct Ends {
-    io::UdpSocket server = io::UdpSocket::Bind("127.0.0.1:0").value();
+    explicit Ends(io::Receiving receiving)
+        : server(io::UdpSocket::Bind("127.0.0.1:0", {.receiving = receiving}).value()) {}
+    io::UdpSocket server;
     io::UdpSocket client = io::UdpSocket::Connect(server.local_address().value()).value();
   };
   return [=](Runtime&) -> WaitStage {
-    auto ends = std::make_shared<Ends>();
+    auto ends = std::make_shared<Ends>(receiving);
     return {.wait =
                 [=] {
                   std::array<std::byte, 16> buffer;
@@ -443,6 +445,10 @@ const WaitStages& Stages() {
          slots[0].buffer = buffer;
          return socket.ReceiveBatch(slots).status();
        })},
+      {"UdpSocket::Receive (ahead)",
+       DatagramStage([](io::UdpSocket& socket,
+                        std::span<std::byte> buffer) { return socket.Receive(buffer).status(); },
+                     io::Receiving::kAhead)},
       {"WaitReadable", AwaitingReadable},
       {"WaitWritable", AwaitingWritable},
   };

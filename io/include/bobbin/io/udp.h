@@ -21,7 +21,9 @@
 //   Lifetime      Closed by the destructor. The buffers of a call must live until the call returns,
 //                 not longer.
 //   Cost          One system call, and if that finds nothing a park and one more; ReceiveBatch the
-//                 same for all of its datagrams. No allocation.
+//                 same for all of its datagrams. No allocation. Received ahead, on a ring: no
+//                 system call of its own, a copy of the bytes, and a buffer of the carrier's for
+//                 each that nobody has taken yet, 64 or so at most.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto socket, bobbin::io::UdpSocket::Bind("0.0.0.0:5353"));
@@ -32,6 +34,7 @@
 #define BOBBIN_IO_UDP_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -58,7 +61,18 @@ struct DatagramSlot {
   Datagram datagram;
 };
 
+// Who asks the system for datagrams.
+enum class Receiving : uint8_t {
+  kOnCall,  // Each call asks for its own.
+  // For servers. From the first call on a ring receives without being asked again, some 64
+  // datagrams ahead of the calls. One longer than UdpSocket::kAheadBytesMax is cut. What nobody has
+  // taken when the socket is closed is gone, as is what the system holds. With epoll, and where
+  // buffers are short, as kOnCall.
+  kAhead,
+};
+
 struct UdpOptions {
+  Receiving receiving = Receiving::kOnCall;
   // Lets several sockets bind the address; the kernel deals datagrams out by a hash of their
   // addresses.
   bool reuse_port = false;
@@ -74,6 +88,8 @@ class UdpSocket {
  public:
   // Datagrams that one system call brings, at most.
   static constexpr size_t kBatchMax = 16;
+  // What fits into one of the carrier's buffers, beside the peer's address.
+  static constexpr size_t kAheadBytesMax = 4052;
 
   // Holds nothing; to be assigned to.
   UdpSocket() = default;
@@ -106,9 +122,10 @@ class UdpSocket {
   explicit operator bool() const { return socket_ != nullptr; }
 
  private:
-  explicit UdpSocket(internal::SocketHandle socket) : socket_(std::move(socket)) {}
+  UdpSocket(internal::SocketHandle socket, Receiving receiving);
   internal::Socket& socket() const;
 
+  internal::DatagramQueueHandle ahead_;  // With kAhead; it goes when the socket is closed.
   internal::SocketHandle socket_;
 };
 

@@ -12,11 +12,15 @@
 
 namespace bobbin::io::internal {
 
+class DatagramQueue;
 class Listener;
 class Socket;
 struct StreamAccess;
 
 // Closes it; its memory goes when all are out.
+struct ReleaseDatagramQueue {
+  void operator()(DatagramQueue* queue) const noexcept;
+};
 struct ReleaseListener {
   void operator()(Listener* listener) const noexcept;
 };
@@ -24,6 +28,7 @@ struct ReleaseSocket {
   void operator()(Socket* socket) const noexcept;
 };
 
+using DatagramQueueHandle = std::unique_ptr<DatagramQueue, ReleaseDatagramQueue>;
 using ListenerHandle = std::unique_ptr<Listener, ReleaseListener>;
 using SocketHandle = std::unique_ptr<Socket, ReleaseSocket>;
 
