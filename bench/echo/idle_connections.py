@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what connections at rest cost an echo server: memory, CPU, and the time of one answer.
 
-usage: idle_connections.py [--connections N] [--backends LIST] [--carriers C]
+usage: idle_connections.py [--connections N] [--processes P] [--backends LIST] [--carriers C]
                            [--stack-bytes B] [FOLDER]
 
 FOLDER holds bobbin_echo_server; build/release/bench if not given. Each connection sends one message
 and gets its echo, one after the other, and is then left alone. Memory is what the server's private
 memory and page tables have grown by, for each connection; the kernel's part is not in it.
+
+A process may have so many descriptors open and no more, so many connections take several servers,
+each at a loopback address of its own, and as many clients, which are processes of their own, too:
+N is the sum. Then the answers are those of all servers in turn.
 """
 
 import argparse
+import multiprocessing
 import os
 import re
 import resource
@@ -48,40 +53,85 @@ def answer_us(connection):
         raise SystemExit("idle_connections.py: a wrong answer")
     return (time.perf_counter_ns() - begin) / 1000
 
-def measure(server, backend, options):
-    carriers = options.carriers if backend.startswith("bobbin") else 1
-    process = subprocess.Popen(
-        [server, f"--backend={backend}", f"--carriers={carriers}",
-         f"--stack-bytes={options.stack_bytes}"], stdout=subprocess.PIPE, text=True)
+class Server:
+    """A server, and one connection to it."""
+
+    def __init__(self, path, backend, host, options):
+        carriers = options.carriers if backend.startswith("bobbin") else 1
+        self.process = subprocess.Popen(
+            [path, f"--backend={backend}", f"--host={host}", f"--carriers={carriers}",
+             f"--stack-bytes={options.stack_bytes}"], stdout=subprocess.PIPE, text=True)
+        self.address = (host, int(self.process.stdout.readline().rsplit(":", 1)[1]))
+        self.first = socket.create_connection(self.address)
+        self.alone = statistics.median(answer_us(self.first) for _ in range(1000))
+        self.memory = self.memory_bytes()
+
+    def memory_bytes(self):
+        return memory_bytes(self.process.pid)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate()
+
+class Client:
+    """A process that holds connections to one server, and asks over them when it is told to."""
+
+    def __init__(self, address, connections):
+        self.pipe, end = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=Client.serve, args=(address, connections, end))
+        self.process.start()
+
+    @staticmethod
+    def serve(address, connections, pipe):
+        opened = []
+        for _ in range(connections):
+            opened.append(socket.create_connection(address))
+            answer_us(opened[-1])
+        pipe.send(connections)
+        while (count := pipe.recv()) != 0:
+            pipe.send([answer_us(opened[i * 7919 % connections]) for i in range(count)])
+
+    def await_opened(self):
+        return self.pipe.recv()
+
+    def answers(self, count):
+        self.pipe.send(count)
+        return self.pipe.recv()
+
+    def stop(self):
+        self.pipe.send(0)
+        self.process.join()
+
+def measure(path, backend, options):
+    hosts = [f"127.0.0.{i + 1}" for i in range(options.processes)]
+    each = options.connections // options.processes
+    servers, clients = [], []
     try:
-        port = int(process.stdout.readline().rsplit(":", 1)[1])
-        first = socket.create_connection(("127.0.0.1", port))
-        alone = statistics.median(answer_us(first) for _ in range(1000))
-        before = memory_bytes(process.pid)
-        rest = []
-        for _ in range(options.connections):
-            connection = socket.create_connection(("127.0.0.1", port))
-            answer_us(connection)
-            rest.append(connection)
-        memory = (memory_bytes(process.pid) - before) / options.connections
+        servers = [Server(path, backend, host, options) for host in hosts]
+        clients = [Client(server.address, each) for server in servers]
+        opened = sum(client.await_opened() for client in clients)
+        grown = sum(server.memory_bytes() - server.memory for server in servers)
         time.sleep(3)  # Until the last of them are at rest.
-        cpu, slept = cpu_seconds(process.pid), switches(process.pid)
+        pids = [server.process.pid for server in servers]
+        cpu, slept = sum(map(cpu_seconds, pids)), sum(map(switches, pids))
         time.sleep(options.seconds)
-        cpu = (cpu_seconds(process.pid) - cpu) / options.seconds
-        slept = (switches(process.pid) - slept) / options.seconds
-        among = statistics.median(answer_us(rest[i * 7919 % len(rest)]) for i in range(1000))
-        print(f"{backend:14} {options.connections:11,} {memory:9,.0f} B {cpu:8.3f} {slept:10.1f}"
-              f" {alone:10.1f} {among:10.1f}")
-        for connection in rest:
-            connection.close()
+        cpu = (sum(map(cpu_seconds, pids)) - cpu) / options.seconds
+        slept = (sum(map(switches, pids)) - slept) / options.seconds
+        among = [us for client in clients for us in client.answers(1000 // options.processes)]
+        alone = statistics.median(server.alone for server in servers)
+        print(f"{backend:14} {opened:11,} {grown / opened:9,.0f} B {cpu:8.3f} {slept:10.1f}"
+              f" {alone:10.1f} {statistics.median(among):10.1f} {sorted(among)[-10]:10.1f}")
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
+        for client in clients:
+            client.stop()
+        for server in servers:
+            server.stop()
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("folder", nargs="?", default="build/release/bench")
     parser.add_argument("--connections", type=int, default=18000)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--backends", default="raw-uring bobbin bobbin-pooled bobbin-epoll")
     parser.add_argument("--carriers", type=int, default=1)
     parser.add_argument("--stack-bytes", type=int, default=256 << 10)
@@ -90,7 +140,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     print(f"{'backend':14} {'connections':>11} {'memory':>11} {'CPU':>8} {'sleeps/s':>10}"
-          f" {'alone us':>10} {'among us':>10}")
+          f" {'alone us':>10} {'among us':>10} {'p99':>10}")
     for backend in options.backends.split():
         measure(os.path.join(options.folder, "bobbin_echo_server"), backend, options)
 
