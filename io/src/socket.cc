@@ -158,6 +158,18 @@ absl::StatusOr<PooledBytes> Socket::ReadPooled() {
   return PooledBytes();
 }
 
+absl::Status Socket::WaitReadable() {
+  Thread& self = Current();
+  self.CheckMayWait();
+  const Use use(*this, User::kReader);
+  if (!use.ok()) return use.Refusal("read");
+  const bool is_virtual = self.role() == Role::kVirtual;
+  const Result ready = is_virtual ? Move(self, OpCode::kAwaitReadable, nullptr, 0)
+                                  : BlockingAwait(self, fd(), POLLIN);
+  if (ready >= 0 && !is_closing()) return absl::OkStatus();
+  return AfterReceive(std::min(ready, Result{0})).status();
+}
+
 absl::StatusOr<size_t> Socket::Write(std::span<const std::byte> bytes) {
   Thread& self = Current();
   self.CheckMayWait();

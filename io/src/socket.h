@@ -109,6 +109,7 @@ class Socket {
   absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
   absl::Status ReadExact(std::span<std::byte> buffer);
   absl::StatusOr<PooledBytes> ReadPooled();
+  absl::Status WaitReadable();
   absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
   absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
   absl::Status WriteAll(std::span<const std::byte> bytes);

@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include <bobbin/io/byte_stream.h>
 #include <bobbin/io/tcp.h>
 #include <bobbin/io/unix.h>
 
@@ -18,7 +19,7 @@
 namespace bobbin::io::internal {
 
 struct StreamAccess {
-  static Socket& SocketOf(const TcpStream& stream) { return stream.socket(); }
+  static Socket& SocketOf(const ByteStream& stream) { return stream.socket(); }
   // The same connection. A TcpStream may be of any family.
   static TcpStream AsTcp(UnixStream stream) { return TcpStream(std::move(stream.socket_)); }
 };

@@ -58,11 +58,6 @@ Result ConnectSocket(Thread& self, int fd, const SocketAddress& peer) {
 
 // --- TcpStream
 
-Socket& TcpStream::socket() const {
-  BOBBIN_CHECK(socket_ != nullptr, "this TcpStream holds no connection");
-  return *socket_;
-}
-
 TcpStream TcpStream::Adopt(int fd) { return TcpStream(Socket::Adopt(fd)); }
 
 absl::StatusOr<TcpStream> TcpStream::Connect(const SocketAddress& peer, const TcpOptions& options) {
@@ -106,59 +101,17 @@ absl::StatusOr<TcpStream> TcpStream::Connect(const ConnectOptions& options, std:
   return TcpStream(Socket::Make(std::move(fd), ShortRead::kMeansNoMore));
 }
 
-absl::StatusOr<size_t> TcpStream::Read(std::span<std::byte> buffer) {
-  return socket().Read(buffer);
-}
-
-absl::StatusOr<size_t> TcpStream::Read(std::span<const std::span<std::byte>> buffers) {
-  return socket().Read(buffers);
-}
-
-absl::Status TcpStream::ReadExact(std::span<std::byte> buffer) {
-  return socket().ReadExact(buffer);
-}
-
-absl::StatusOr<PooledBytes> TcpStream::ReadPooled() { return socket().ReadPooled(); }
-
-absl::StatusOr<size_t> TcpStream::Write(std::span<const std::byte> bytes) {
-  return socket().Write(bytes);
-}
-
-absl::StatusOr<size_t> TcpStream::Write(std::span<const std::span<const std::byte>> parts) {
-  return socket().Write(parts);
-}
-
-absl::Status TcpStream::WriteAll(std::span<const std::byte> bytes) {
-  return socket().WriteAll(bytes);
-}
-
-absl::Status TcpStream::WriteAll(std::span<const std::span<const std::byte>> parts) {
-  return socket().WriteCounted(parts).status;
-}
-
-Progress TcpStream::WriteCounted(std::span<const std::byte> bytes) {
-  return socket().WriteCounted(bytes);
-}
-
-Progress TcpStream::WriteCounted(std::span<const std::span<const std::byte>> parts) {
-  return socket().WriteCounted(parts);
-}
-
 Progress TcpStream::WriteZeroCopy(std::span<const std::byte> bytes) {
   return socket().WriteZeroCopy(bytes);
 }
 
 absl::Status TcpStream::ShutdownRead() { return socket().Shutdown(SHUT_RD); }
 
-absl::Status TcpStream::ShutdownWrite() { return socket().Shutdown(SHUT_WR); }
-
-void TcpStream::Close() { socket().Close(); }
-
 bool TcpStream::IsQuiet() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return false;
   std::byte next;
-  const ssize_t peeked = ::recv(socket_->fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t peeked = ::recv(socket().fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
   return peeked < 0 && errno == EAGAIN;
 }
 
@@ -166,26 +119,26 @@ absl::Status TcpStream::SetOptions(const TcpOptions& options) {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("set options");
   const Result result =
-      internal::ApplyTcpOptions(socket_->fd(), options, internal::Before::kAnything);
+      internal::ApplyTcpOptions(socket().fd(), options, internal::Before::kAnything);
   return result < 0 ? ResultStatus(result, "set options") : absl::OkStatus();
 }
 
 absl::StatusOr<TcpOptions> TcpStream::options() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("options");
-  return internal::ReadTcpOptions(socket_->fd());
+  return internal::ReadTcpOptions(socket().fd());
 }
 
 absl::StatusOr<SocketAddress> TcpStream::local_address() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("local address");
-  return internal::LocalAddress(socket_->fd());
+  return internal::LocalAddress(socket().fd());
 }
 
 absl::StatusOr<SocketAddress> TcpStream::peer_address() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("peer address");
-  return internal::PeerAddress(socket_->fd());
+  return internal::PeerAddress(socket().fd());
 }
 
 // --- TcpListener
@@ -212,10 +165,9 @@ absl::StatusOr<TcpListener> TcpListener::Bind(const SocketAddress& local,
   if (::bind(fd.get(), local.data(), local.bytes()) != 0) return failed(errno);
   if (::listen(fd.get(), options.backlog) != 0) return failed(errno);
   BOBBIN_ASSIGN_OR_RETURN(const SocketAddress bound, internal::LocalAddress(fd.get()));
-  ListenerHandle listener(
-      std::make_unique<Listener>(std::move(fd), bound.ToString(), Listener::Shutdown::kEndsAccepts,
-                                 BoundPath())
-          .release());
+  ListenerHandle listener(std::make_unique<Listener>(std::move(fd), bound.ToString(),
+                                                     Listener::Shutdown::kEndsAccepts, BoundPath())
+                              .release());
   return TcpListener(std::move(listener), bound);
 }
 

@@ -93,11 +93,6 @@ Result BindName(int fd, const UnixName& name, TakenPath taken_path) {
 
 // --- UnixStream
 
-Socket& UnixStream::socket() const {
-  BOBBIN_CHECK(socket_ != nullptr, "this UnixStream holds no connection");
-  return *socket_;
-}
-
 absl::StatusOr<UnixStream> UnixStream::Connect(std::string_view name) {
   Thread& self = Current();
   self.CheckMayWait();
@@ -123,48 +118,11 @@ absl::StatusOr<std::pair<UnixStream, UnixStream>> UnixStream::Pair() {
 
 UnixStream UnixStream::Adopt(int fd) { return UnixStream(Socket::Adopt(fd)); }
 
-absl::StatusOr<size_t> UnixStream::Read(std::span<std::byte> buffer) {
-  return socket().Read(buffer);
-}
-
-absl::StatusOr<size_t> UnixStream::Read(std::span<const std::span<std::byte>> buffers) {
-  return socket().Read(buffers);
-}
-
-absl::Status UnixStream::ReadExact(std::span<std::byte> buffer) {
-  return socket().ReadExact(buffer);
-}
-
-absl::StatusOr<PooledBytes> UnixStream::ReadPooled() { return socket().ReadPooled(); }
-
-absl::StatusOr<size_t> UnixStream::Write(std::span<const std::byte> bytes) {
-  return socket().Write(bytes);
-}
-
-absl::StatusOr<size_t> UnixStream::Write(std::span<const std::span<const std::byte>> parts) {
-  return socket().Write(parts);
-}
-
-absl::Status UnixStream::WriteAll(std::span<const std::byte> bytes) {
-  return socket().WriteAll(bytes);
-}
-
-absl::Status UnixStream::WriteAll(std::span<const std::span<const std::byte>> parts) {
-  return socket().WriteCounted(parts).status;
-}
-
-Progress UnixStream::WriteCounted(std::span<const std::byte> bytes) {
-  return socket().WriteCounted(bytes);
-}
-
-Progress UnixStream::WriteCounted(std::span<const std::span<const std::byte>> parts) {
-  return socket().WriteCounted(parts);
-}
-
 absl::StatusOr<BytesWithDescriptors> UnixStream::ReadWithDescriptors(std::span<std::byte> buffer) {
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kReader);
+  Socket& socket = this->socket();  // The handle may go while this waits.
+  const Use use(socket, User::kReader);
   if (!use.ok()) return use.Refusal("read");
   BytesWithDescriptors read;
   if (buffer.empty()) return read;
@@ -176,9 +134,9 @@ absl::StatusOr<BytesWithDescriptors> UnixStream::ReadWithDescriptors(std::span<s
   message.msg_iovlen = 1;
   message.msg_control = control.bytes.data();
   message.msg_controllen = control.bytes.size();
-  const Result received = socket_->ReceiveMessage(self, message, part.iov_len);
+  const Result received = socket.ReceiveMessage(self, message, part.iov_len);
   if (received <= 0) {
-    BOBBIN_RETURN_IF_ERROR(socket_->AfterReceive(received).status());
+    BOBBIN_RETURN_IF_ERROR(socket.AfterReceive(received).status());
     return read;
   }
   read.bytes = static_cast<size_t>(received);
@@ -201,7 +159,8 @@ absl::Status UnixStream::WriteAllWithDescriptors(std::span<const std::byte> byte
   BOBBIN_CHECK(!bytes.empty(), "descriptors go with a byte, and there is none");
   Thread& self = Current();
   self.CheckMayWait();
-  const Use use(socket(), User::kWriter);
+  Socket& socket = this->socket();  // The handle may go while this waits.
+  const Use use(socket, User::kWriter);
   if (!use.ok()) return use.Refusal("write");
   if (descriptors.size() > kDescriptorsMax) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
@@ -224,23 +183,19 @@ absl::Status UnixStream::WriteAllWithDescriptors(std::span<const std::byte> byte
       header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
       std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
     }
-    const Result sent = socket_->SendMessage(self, message, part.iov_len);
-    if (sent < 0) return socket_->AfterSend(sent);
+    const Result sent = socket.SendMessage(self, message, part.iov_len);
+    if (sent < 0) return socket.AfterSend(sent);
     bytes = bytes.subspan(static_cast<size_t>(sent));
   }
   return absl::OkStatus();
 }
-
-absl::Status UnixStream::ShutdownWrite() { return socket().Shutdown(SHUT_WR); }
-
-void UnixStream::Close() { socket().Close(); }
 
 absl::StatusOr<PeerCredentials> UnixStream::PeerCredentials() const {
   const Use use(socket(), User::kGuest);
   if (!use.ok()) return use.Refusal("peer credentials");
   ucred found{};
   socklen_t bytes = sizeof(found);
-  if (::getsockopt(socket_->fd(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) {
+  if (::getsockopt(socket().fd(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) {
     return ResultStatus(-errno, "peer credentials");
   }
   return io::PeerCredentials{.process = found.pid, .user = found.uid, .group = found.gid};
@@ -272,10 +227,10 @@ absl::StatusOr<UnixListener> UnixListener::Bind(std::string_view name,
     path.Remove();
     return failed(-error);
   }
-  ListenerHandle listener(
-      std::make_unique<Listener>(std::move(fd), std::string(name),
-                                 Listener::Shutdown::kIsNotNoticed, std::move(path))
-          .release());
+  ListenerHandle listener(std::make_unique<Listener>(std::move(fd), std::string(name),
+                                                     Listener::Shutdown::kIsNotNoticed,
+                                                     std::move(path))
+                              .release());
   return UnixListener(std::move(listener));
 }
 

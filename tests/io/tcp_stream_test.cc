@@ -207,6 +207,36 @@ BOBBIN_IO_TEST(TcpStreamTest, ItIsQuietUntilSomethingComesOrAnEnd) {
 
 // --- Short transfers
 
+BOBBIN_IO_TEST(TcpStreamTest, WaitReadableTakesNothing) {
+  for (const bool is_local : {false, true}) {
+    Pair pair = is_local ? MakeLocalPair() : MakePair();
+    WaitProbe first, second;
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+      first.Attach();
+      EXPECT_OK(pair.left.WaitReadable());
+      EXPECT_OK(pair.left.WaitReadable());
+      EXPECT_EQ(ReadText(pair.left, 4), "ping");
+    });
+    first.AwaitParked();
+    EXPECT_THAT(pair.left.WaitReadable(), StatusIs(kFailedPrecondition));
+    ASSERT_OK(pair.right.WriteAll(Bytes("ping")));
+    EXPECT_OK(reader.Join());
+    // An end counts, and stays; a close of this side ends the wait.
+    pair.right.Close();
+    EXPECT_OK(pair.left.WaitReadable());
+    EXPECT_EQ(ReadText(pair.left, 1), "");
+    Pair other = is_local ? MakeLocalPair() : MakePair();
+    reader = Spawn({.placement = Placement::kSpread}, [&] {
+      second.Attach();
+      EXPECT_THAT(other.left.WaitReadable(), StatusIs(kAborted));
+    });
+    second.AwaitParked();
+    other.left.Close();
+    EXPECT_OK(reader.Join());
+    EXPECT_THAT(other.left.WaitReadable(), StatusIs(kAborted));
+  }
+}
+
 BOBBIN_IO_TEST(TcpStreamTest, WriteAllToASlowReaderLosesNothing) {
   Pair pair = MakeLocalPair(4096);
   const size_t total = static_cast<size_t>(Rounds(16)) << 20;
@@ -955,7 +985,7 @@ BOBBIN_IO_FOREIGN_TEST(TcpStreamTest, CloseEndsAForeignThreadsRead) {
 TEST(TcpStreamDeathTest, AnEmptyStreamAborts) {
   io::TcpStream empty;
   EXPECT_FALSE(empty);
-  EXPECT_DEATH(empty.Close(), "this TcpStream holds no connection");
+  EXPECT_DEATH(empty.Close(), "this stream holds no connection");
 }
 
 TEST(TcpStreamDeathTest, ARuntimeWithoutAnIoPollerAbortsAndSaysWhatToPass) {

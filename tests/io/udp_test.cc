@@ -331,6 +331,25 @@ BOBBIN_IO_TEST(UdpSocketTest, CloseEndsReceiversAndLaterCalls) {
   EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 
+// Nobody is about to begin a call, but somebody is in one.
+BOBBIN_IO_TEST(UdpSocketTest, AHandleThatGoesEndsItsReceiver) {
+  for (int round = 0; round < Rounds(10); ++round) {
+    io::UdpSocket socket = NewSocket();
+    WaitProbe probe;
+    VirtualThread receiver = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      std::array<std::byte, 8> buffer;
+      std::array<io::DatagramSlot, 2> slots = {{{.buffer = buffer, .datagram = {}}, {}}};
+      const absl::Status status =
+          round % 2 == 0 ? socket.Receive(buffer).status() : socket.ReceiveBatch(slots).status();
+      EXPECT_THAT(status, StatusIs(kAborted));
+    });
+    probe.AwaitParked();
+    socket = io::UdpSocket();
+    EXPECT_OK(receiver.Join());
+  }
+}
+
 BOBBIN_IO_FOREIGN_TEST(UdpSocketTest, ForeignThreadsSendAndReceive) {
   UdpPair pair = MakeUdpPair();
   std::array<std::byte, 8> buffer;

@@ -453,6 +453,25 @@ BOBBIN_IO_TEST(UnixStreamTest, PartsMoveAndTheOneReaderIsEnforced) {
   EXPECT_OK(reader.Join());
 }
 
+// Nobody is about to begin a call, but somebody is in one.
+BOBBIN_IO_TEST(UnixStreamTest, AHandleThatGoesEndsItsReader) {
+  for (const bool takes_descriptors : {false, true}) {
+    UnixPair pair = MakeUnixPair();
+    WaitProbe probe;
+    VirtualThread reader = Spawn({.placement = Placement::kSpread}, [&] {
+      probe.Attach();
+      std::array<std::byte, 4> buffer;
+      const absl::Status status = takes_descriptors
+                                      ? pair.right.ReadWithDescriptors(buffer).status()
+                                      : pair.right.Read(buffer).status();
+      EXPECT_THAT(status, StatusIs(kAborted));
+    });
+    probe.AwaitParked();
+    pair.right = io::UnixStream();
+    EXPECT_OK(reader.Join());
+  }
+}
+
 BOBBIN_IO_TEST(UnixStreamTest, CallsAfterCloseAreAborted) {
   UnixPair pair = MakeUnixPair();
   pair.left.Close();
@@ -478,7 +497,7 @@ BOBBIN_IO_TEST(UnixStreamTest, WritingToAPeerThatIsGoneIsAnErrorAndNoSignal) {
 
 TEST(UnixStreamDeathTest, EmptyOnesAbort) {
   io::UnixStream stream;
-  EXPECT_DEATH(stream.Close(), "this UnixStream holds no connection");
+  EXPECT_DEATH(stream.Close(), "this stream holds no connection");
   io::UnixListener listener;
   EXPECT_DEATH(listener.Close(), "this UnixListener holds no socket");
 }

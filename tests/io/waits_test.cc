@@ -128,6 +128,10 @@ absl::Status ReadPooled(Stream& stream, std::span<std::byte>) {
   return stream.ReadPooled().status();
 }
 template <typename Stream>
+absl::Status WaitReadable(Stream& stream, std::span<std::byte>) {
+  return stream.WaitReadable();
+}
+template <typename Stream>
 absl::Status Write(Stream& stream, std::span<const std::byte> bytes) {
   return stream.Write(bytes).status();
 }
@@ -404,6 +408,7 @@ const WaitStages& Stages() {
       {"TcpStream::Connect", Connecting},
       {"TcpStream::Read", ReadStage<io::TcpStream>(Read)},
       {"TcpStream::ReadPooled", ReadStage<io::TcpStream>(ReadPooled)},
+      {"TcpStream::WaitReadable", ReadStage<io::TcpStream>(WaitReadable)},
       {"TcpStream::ReadExact", ReadStage<io::TcpStream>(ReadExact, 2)},
       {"TcpStream::Write", WriteStage<io::TcpStream>(Write)},
       {"TcpStream::WriteAll", WriteStage<io::TcpStream>(WriteAll)},
@@ -417,6 +422,7 @@ const WaitStages& Stages() {
       {"UnixStream::Connect", ConnectingUnix},
       {"UnixStream::Read", ReadStage<io::UnixStream>(Read)},
       {"UnixStream::ReadPooled", ReadStage<io::UnixStream>(ReadPooled)},
+      {"UnixStream::WaitReadable", ReadStage<io::UnixStream>(WaitReadable)},
       {"UnixStream::ReadExact", ReadStage<io::UnixStream>(ReadExact, 2)},
       {"UnixStream::Write", WriteStage<io::UnixStream>(Write)},
       {"UnixStream::WriteAll", WriteStage<io::UnixStream>(WriteAll)},

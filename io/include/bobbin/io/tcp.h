@@ -2,27 +2,16 @@
 //
 // TcpStream: a connection. TcpListener: where connections come in.
 //
-//   Called from   Virtual threads of a runtime with an I/O poller (see io.h), platform and foreign
-//                 threads; the last two block. A stream takes one reader and one writer at a time,
-//                 a listener any number of acceptors. Close: any thread at any time. Moving and
-//                 destroying: nobody else may be about to begin a call.
-//   Suspends      Connect, Accept, Read, Write and those built on them.
-//   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED. What arrived all the same is returned
-//                 instead: no byte and no connection is lost. A WriteAll or ReadExact that was
-//                 ended has moved an unknown part; WriteCounted tells how much. On platform and
-//                 foreign threads only a deadline ends a call that blocks.
-//   Errors        ABORTED: this side has closed it. UNAVAILABLE: the peer reset, has gone, does not
-//                 answer or refuses. FAILED_PRECONDITION: a second reader or writer. OUT_OF_RANGE:
-//                 ReadExact met the end. INVALID_ARGUMENT: the text is no address, and no name.
-//                 Everything else as errno's canonical code; of names as Resolver has it.
+//   Called from   As ByteStream. A listener takes any number of acceptors.
+//   Suspends      Connect, Accept, and what reads and writes.
+//   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED; no byte and no connection is lost.
+//   Errors        As of ByteStream. UNAVAILABLE: nobody listens there, too, or the host cannot be
+//                 reached. INVALID_ARGUMENT: the text is no address, and no name. Of names as
+//                 Resolver has it.
 //   Order         Acceptors are served first come, first served.
-//   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns,
-//                 not longer.
-//   Cost          A read: one entry in the carrier's ring, one park, no allocation. A write: the
-//                 same, or one system call where no other virtual thread is ready. With epoll: one
-//                 system call, and if that finds nothing a park and one more. ReadPooled: the same,
-//                 and a buffer that changes hands. A connection at rest holds about 64 bytes here,
-//                 besides the stack of who waits for it.
+//   Lifetime      Closed by the destructor.
+//   Cost          As of ByteStream. A connect, and an accept that has to wait: one entry in the
+//                 carrier's ring and one park.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto listener, bobbin::io::TcpListener::Bind("127.0.0.1:7000"));
@@ -45,8 +34,8 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/io/address.h>
+#include <bobbin/io/byte_stream.h>
 #include <bobbin/io/internal/handles.h>
-#include <bobbin/io/pooled_bytes.h>
 #include <bobbin/io/progress.h>
 #include <bobbin/io/resolver.h>
 
@@ -97,7 +86,8 @@ struct ConnectOptions {
   TcpOptions tcp = {};
 };
 
-class TcpStream {
+// What goes beyond ByteStream, which reads and writes.
+class TcpStream : public ByteStream {
  public:
   // Holds nothing; to be assigned to.
   TcpStream() = default;
@@ -118,28 +108,8 @@ class TcpStream {
   // is closed will not do so. REQUIRES: nobody else uses the descriptor.
   static TcpStream Adopt(int fd);
 
-  // Waits until something comes and returns how much; 0 when the peer has finished. An empty buffer
-  // gets 0 at once.
-  absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
-  // The same for several buffers, which are filled one after another; how many is not limited.
-  absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
-  // Fills `buffer`.
-  absl::Status ReadExact(std::span<std::byte> buffer);
-  // Waits without a buffer, and returns what has come in one of the carrier's; empty when the peer
-  // has finished.
-  absl::StatusOr<PooledBytes> ReadPooled();
-  // Waits until the peer's side takes something and returns how much.
-  absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
-  absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
-  // Writes all of it.
-  absl::Status WriteAll(std::span<const std::byte> bytes);
-  absl::Status WriteAll(std::span<const std::span<const std::byte>> parts);
-  // The same, and tells how much was written also if that was not all.
-  Progress WriteCounted(std::span<const std::byte> bytes);
-  Progress WriteCounted(std::span<const std::span<const std::byte>> parts);
-
-  // The same, and the system sends the bytes from where they are, without a copy (SEND_ZC). It
-  // returns when the system has let go of them, that is when the peer has acknowledged them: a
+  // As WriteCounted, and the system sends the bytes from where they are, without a copy (SEND_ZC).
+  // It returns when the system has let go of them, that is when the peer has acknowledged them: a
   // cancel, a deadline and a Close end the sending, but not the waiting for what was sent, which
   // TcpOptions::unanswered_max bounds. For large writes over a network: each has the cost of a
   // notification and of a round trip. On the machine itself, with epoll, and where the system has
@@ -147,13 +117,8 @@ class TcpStream {
   // a write to the same machine then takes 1.2 times (4 KiB) to 1.8 times (1 MiB) as long.
   Progress WriteZeroCopy(std::span<const std::byte> bytes);
 
-  // Tells the peer that nothing more will be written. Reading goes on.
-  absl::Status ShutdownWrite();
   // Has reads meet the end, also one that waits now; but first they get what has come.
   absl::Status ShutdownRead();
-  // Ends the connection. Calls of other threads return ABORTED, from now on all calls do. Never
-  // waits.
-  void Close();
   // Whether it is open, and nothing has come that nobody has read, also no end: if a connection was
   // kept between two requests, whether it can be used for the next. Never waits.
   bool IsQuiet() const;
@@ -165,16 +130,11 @@ class TcpStream {
 
   absl::StatusOr<SocketAddress> local_address() const;
   absl::StatusOr<SocketAddress> peer_address() const;
-  // Whether it holds a connection, open or closed.
-  explicit operator bool() const { return socket_ != nullptr; }
 
  private:
   friend class TcpListener;
   friend struct internal::StreamAccess;
-  explicit TcpStream(internal::SocketHandle socket) : socket_(std::move(socket)) {}
-  internal::Socket& socket() const;
-
-  internal::SocketHandle socket_;
+  explicit TcpStream(internal::SocketHandle socket) : ByteStream(std::move(socket)) {}
 };
 
 struct TcpListenerOptions {

@@ -6,22 +6,19 @@
 // A name is a path, or, behind an `@`, an abstract name, which is in no folder and goes with its
 // listener. (A path that begins so is written `./@`.)
 //
-//   Called from   Virtual threads of a runtime with an I/O poller (see io.h), platform and foreign
-//                 threads; the last two block. A stream takes one reader and one writer at a time,
-//                 a listener any number of acceptors. Close: any thread at any time. Moving and
-//                 destroying: nobody else may be about to begin a call.
+//   Called from   As ByteStream. A listener takes any number of acceptors.
 //   Suspends      Connect, Accept, reads and writes.
-//   Cancellation  As of TcpStream: they return CANCELLED or DEADLINE_EXCEEDED, and no byte, no
-//                 descriptor and no connection is lost.
-//   Errors        As of TcpStream. NOT_FOUND: nobody ever had that name. UNAVAILABLE: nobody
-//   listens
-//                 there any more, or the peer has gone. PERMISSION_DENIED: the path's permissions.
+//   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED, and no byte, no descriptor and no
+//                 connection is lost.
+//   Errors        As of ByteStream. NOT_FOUND: nobody ever had that name. UNAVAILABLE: nobody
+//                 listens there any more, too. PERMISSION_DENIED: the path's permissions.
 //                 INVALID_ARGUMENT: no name, too long a one, or a zero byte in a path.
 //   Order         Acceptors are served first come, first served. Bytes and descriptors arrive in
 //                 the order in which they were sent.
 //   Lifetime      Closed by the destructor. The buffer of a call must live until the call returns,
 //                 not longer.
-//   Cost          As of TcpStream. Binding and closing a listener with a path are done on the spot,
+//   Cost          As of ByteStream. Binding and closing a listener with a path are done on the
+//   spot,
 //                 by system calls that look the path up.
 //
 // Example:
@@ -43,10 +40,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/io/byte_stream.h>
 #include <bobbin/io/file_descriptor.h>
 #include <bobbin/io/internal/handles.h>
-#include <bobbin/io/pooled_bytes.h>
-#include <bobbin/io/progress.h>
 
 namespace bobbin::io {
 
@@ -65,7 +61,9 @@ struct BytesWithDescriptors {
   bool has_lost_descriptors = false;
 };
 
-class UnixStream {
+// What goes beyond ByteStream, which reads and writes. Where a read takes no descriptors, those
+// that come along are closed.
+class UnixStream : public ByteStream {
  public:
   // The most that the kernel lets go with one message.
   static constexpr size_t kDescriptorsMax = 253;
@@ -81,18 +79,6 @@ class UnixStream {
   // Takes over a connected stream socket. REQUIRES: nobody else uses the descriptor.
   static UnixStream Adopt(int fd);
 
-  // As TcpStream has them. Descriptors that come along are closed.
-  absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
-  absl::StatusOr<size_t> Read(std::span<const std::span<std::byte>> buffers);
-  absl::Status ReadExact(std::span<std::byte> buffer);
-  absl::StatusOr<PooledBytes> ReadPooled();
-  absl::StatusOr<size_t> Write(std::span<const std::byte> bytes);
-  absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
-  absl::Status WriteAll(std::span<const std::byte> bytes);
-  absl::Status WriteAll(std::span<const std::span<const std::byte>> parts);
-  Progress WriteCounted(std::span<const std::byte> bytes);
-  Progress WriteCounted(std::span<const std::span<const std::byte>> parts);
-
   // As Read, and takes the descriptors that come along. They came with the first of the bytes: a
   // read ends before the next ones that have some. New descriptors are closed by exec.
   absl::StatusOr<BytesWithDescriptors> ReadWithDescriptors(std::span<std::byte> buffer);
@@ -101,23 +87,12 @@ class UnixStream {
   absl::Status WriteAllWithDescriptors(std::span<const std::byte> bytes,
                                        std::span<const int> descriptors);
 
-  // Tells the peer that nothing more will be written. Reading goes on.
-  absl::Status ShutdownWrite();
-  // Ends the connection. Calls of other threads return ABORTED, from now on all calls do. Never
-  // waits.
-  void Close();
-
   absl::StatusOr<io::PeerCredentials> PeerCredentials() const;
-  // Whether it holds a connection, open or closed.
-  explicit operator bool() const { return socket_ != nullptr; }
 
  private:
   friend class UnixListener;
   friend struct internal::StreamAccess;
-  explicit UnixStream(internal::SocketHandle socket) : socket_(std::move(socket)) {}
-  internal::Socket& socket() const;
-
-  internal::SocketHandle socket_;
+  explicit UnixStream(internal::SocketHandle socket) : ByteStream(std::move(socket)) {}
 };
 
 // What becomes of a path that is there already.
