@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <bobbin/core/check.h>
+#include <bobbin/core/clock.h>
 #include <bobbin/core/status.h>
 
 #include "io/src/limits.h"
@@ -274,9 +275,33 @@ void RingPoller::PollUntil(Deadline until) noexcept {
   if (ring_.completions() != 0 || MustNotSleep()) return Poll();
   calls_ = 0;
   TakePosted();
-  ring_.Wait(until);
+  if (!short_sleeps_.should_look() || !LookForEnd(until)) Sleep(until);
   TakeCompletions();
   TakePosted();
+}
+
+void RingPoller::Sleep(Deadline until) noexcept {
+  const MonotonicTime begin = MonotonicNow();
+  ring_.Wait(until);
+  short_sleeps_.AfterSleep(MonotonicNow() - begin);
+}
+
+bool RingPoller::LookForEnd(Deadline until) noexcept {
+  if (ring_.prepared() != 0) ring_.Collect();
+  const MonotonicTime end = MonotonicNow() + ShortSleeps::kLookMax;
+  while (true) {
+    if (ring_.has_deferred()) ring_.Collect();
+    if (ring_.completions() != 0) break;
+    const MonotonicTime now = MonotonicNow();
+    if (until.HasPassed(now)) return true;
+    if (now >= end) {
+      short_sleeps_.AfterLook(false);
+      return false;
+    }
+    __builtin_ia32_pause();
+  }
+  short_sleeps_.AfterLook(true);
+  return true;
 }
 
 uint32_t RingPoller::TakeCompletions() noexcept {

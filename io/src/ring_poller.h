@@ -11,6 +11,10 @@
 // flight, and a write to the eventfd completes it. Either is kept until it is taken, so a wake that
 // comes before the sleep ends that sleep.
 //
+// Not sleeping. Where sleeps are short (short_sleeps.h) the carrier first looks for some
+// microseconds whether something has come; the ring's flags, which it reads, need no system call.
+// To others it sleeps meanwhile, and a message to it is seen like a completion.
+//
 // Waiting for room. A send that finds none is not left to the kernel to wait for. When the peer has
 // finished (RDHUP), the kernel takes that for a reason to try a send again, a hundred times in a
 // row, and then gives it to a thread of its own, which blocks; there is one for all of a ring, and
@@ -57,6 +61,7 @@
 #include "io/src/file_descriptor.h"
 #include "io/src/io_poller.h"
 #include "io/src/ring.h"
+#include "io/src/short_sleeps.h"
 
 namespace bobbin::io::internal {
 
@@ -107,6 +112,9 @@ class RingPoller final : public IoPoller {
   // What had no room before.
   void PrepareDeferred() noexcept;
 
+  void Sleep(Deadline until) noexcept;
+  // Looks whether the sleep that is due has ended before it begins; true: there is no need for it.
+  bool LookForEnd(Deadline until) noexcept;
   uint32_t TakeCompletions() noexcept;
   void Dispatch(const io_uring_cqe& completion) noexcept;
   void Finish(Op& op, int32_t result) noexcept;
@@ -138,6 +146,7 @@ class RingPoller final : public IoPoller {
   uint16_t generation_ = 0;
   uint16_t calls_ = 0;  // Made by virtual threads themselves, since the last poll.
   bool is_stopping_ = false;
+  ShortSleeps short_sleeps_;
   // Records that wait for room: to be started, or to be cancelled.
   bobbin::internal::IntrusiveList<Op> deferred_;
   // Written here, read by everyone.
