@@ -99,7 +99,7 @@ void Server::Launch(SemaphorePermit place, TcpStream stream) {
     MutexLock hold(mutex_);
     number = ++accepted_;
   }
-  threads_.Spawn({.name = NameOf(number)},
+  threads_.Spawn({.name = NameOf(number), .stack_bytes = options_.stack_bytes},
                  [this, number, place = std::move(place), stream = std::move(stream)]() mutable {
                    absl::Status end = Serve(std::move(stream), number);
                    return IsUsualEnd(end) ? absl::OkStatus() : end;

@@ -86,6 +86,20 @@ BOBBIN_IO_TEST(ServerTest, ItServesManyConnectionsAtOnceAndNamesTheirThreads) {
   EXPECT_EQ(server.Statistics().failed, 0U);
 }
 
+// More than a stack of the runtime's own size has.
+BOBBIN_IO_TEST(ServerTest, HandlersHaveTheStackThatTheServerWasTold) {
+  io::Server server({.stack_bytes = size_t{1} << 20}, Listen(),
+                    [](io::ServerConnection& connection) {
+                      std::array<volatile char, 600'000> large;
+                      large.front() = 'x';
+                      large.back() = large.front();
+                      EXPECT_EQ(large.back(), 'x');
+                      return EchoBytes(connection);
+                    });
+  io::TcpStream client = Connect(server);
+  EXPECT_TRUE(Echoes(client));
+}
+
 BOBBIN_IO_TEST(ServerTest, AHandlerThatFailsOrThrowsEndsItsConnectionOnly) {
   io::Server server({.name = "moody"}, Listen(),
                     [](io::ServerConnection& connection) -> absl::Status {

@@ -92,6 +92,9 @@ struct ServerOptions {
   std::string name = "server";
   // Connections that are served at once. At least 1.
   int64_t connections_max = 10'000;
+  // Stack of each handler's thread, as SpawnOptions::stack_bytes. Where tens of thousands of
+  // connections are at rest, 64 KiB in place of 256 KiB save each 400 bytes of page tables.
+  size_t stack_bytes = 0;
 };
 
 struct DrainOptions {
