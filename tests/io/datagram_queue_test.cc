@@ -3,15 +3,18 @@
 // Datagrams that a ring receives ahead of whoever asks; with epoll the same, one call after the
 // other.
 
-#include <sys/socket.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -69,6 +72,22 @@ int ReceiveNumber(io::UdpSocket& socket) {
   int number = -1;
   EXPECT_OK(socket.Receive(std::as_writable_bytes(std::span(&number, 1))));
   return number;
+}
+
+// Bytes that the system holds for whoever is bound to that port of 127.0.0.1, with what it keeps
+// about them.
+size_t HeldBySystem(uint16_t port) {
+  std::ifstream sockets("/proc/net/udp");
+  for (std::string line; std::getline(sockets, line);) {
+    unsigned host = 0;
+    unsigned its_port = 0;
+    size_t held = 0;
+    const int found =
+        std::sscanf(line.c_str(), " %*u: %8x:%4x %*8x:%*4x %*x %*8x:%8zx", &host, &its_port, &held);
+    if (found == 3 && host == htonl(INADDR_LOOPBACK) && its_port == port) return held;
+  }
+  ADD_FAILURE() << "no socket is bound to " << port;
+  return 0;
 }
 
 BOBBIN_IO_TEST(ReceiveAheadTest, DatagramsArriveAsTheyWereSentAndSayFromWhom) {
@@ -165,6 +184,7 @@ BOBBIN_IO_TEST(ReceiveAheadTest, NothingIsLostWhileNobodyAsks) {
   for (int round = 0; round < Rounds(5); ++round) {
     for (int i = 0; i < kMany; ++i) ASSERT_OK(pair.client.Send(NumberBytes(round * kMany + i)));
     SleepFor(microseconds(random().Below(500))).IgnoreError();
+    EXPECT_GT(HeldBySystem(pair.server.local_address()->port()), 0u);
     while (next < (round + 1) * kMany) {
       std::array<int, io::UdpSocket::kBatchMax + 4> numbers;
       std::array<io::DatagramSlot, numbers.size()> slots;

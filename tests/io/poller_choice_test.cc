@@ -14,12 +14,14 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <bobbin/core/status.h>
 
 #include "tests/io/io_test.h"
 #include "tests/io/refuse_uring.h"
 #include "tests/io/traffic.h"
+#include "tests/support/kept_lines.h"
 
 namespace bobbin::test {
 namespace {
@@ -171,6 +173,27 @@ TEST_F(PollerChoiceDeathTest, ADumpTellsTheReason) {
   };
   EXPECT_EXIT(describe(), kExits,
               "\nepoll: BOBBIN_IO is epoll\n(.|\n)*\"poller_reason\": ?\"BOBBIN_IO is epoll\"");
+}
+
+// With a log that has a sink the reason is a line of that, once, with a field.
+TEST_F(PollerChoiceDeathTest, WhereRingsAreRefusedTheLogHasTheReasonOnce) {
+  const auto describe = [] {
+    const KeptLines lines;
+    RefuseUring(EPERM, 0);
+    for (int round = 0; round < 2; ++round) {
+      const auto runtime = Runtime::Create({.carriers = 1, .poller = io::AutoPoller()});
+      if (!runtime.ok()) std::exit(1);
+    }
+    const std::vector<LogRecord> told = lines.With("epoll");
+    std::fprintf(stderr, "%zu line\n", told.size());
+    for (const LogRecord& line : told) {
+      std::fprintf(stderr, "%s\nreason %s\n", line.text.c_str(), FieldOf(line, "reason").c_str());
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(
+      describe(), kExits,
+      "1 line\nI/O by epoll, which is slower: io_uring: refused.*\nreason io_uring: refused");
 }
 
 // --- What the environment says

@@ -22,6 +22,7 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/io/io_test.h"
+#include "tests/support/kept_lines.h"
 #include "tests/support/leak_check.h"
 #include "tests/support/os_threads.h"
 
@@ -421,6 +422,30 @@ BOBBIN_IO_TEST(TcpListenerTest, OutOfDescriptorsItWaitsAndThenGoesOn) {
     EXPECT_EQ(number, round);
     EXPECT_OK(server.Join());
     EXPECT_GT(runtime().Statistics().poller.accept_pauses, round);
+  }
+}
+
+BOBBIN_IO_TEST(TcpListenerTest, OutOfDescriptorsIsToldOnceForEachListener) {
+  const KeptLines lines;
+  DescriptorLimit limit;
+  const size_t descriptors = OpenDescriptors();
+  for (int round = 0; round < 2; ++round) {
+    // The last round's listener is closed when its carrier has let go of it.
+    AwaitTrue([&] { return OpenDescriptors() == descriptors; });
+    io::TcpListener listener = Listen();
+    const std::string name = listener.local_address().ToString();
+    auto client = io::TcpStream::Connect(listener.local_address());
+    ASSERT_OK(client);
+    limit.AllowNoMore();
+    VirtualThread server =
+        Spawn({.placement = Placement::kSpread}, [&] { EXPECT_OK(listener.Accept()); });
+    AwaitTrue([&] { return listener.accept_pauses() >= 3; });
+    limit.AllowAll();
+    EXPECT_OK(server.Join());
+    const std::vector<LogRecord> told = lines.With("accept " + name + ": out of descriptors");
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].level, LogLevel::kWarning);
+    EXPECT_EQ(FieldOf(told[0], "listener"), name);
   }
 }
 
