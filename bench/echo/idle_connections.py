@@ -78,7 +78,8 @@ class Client:
 
     def __init__(self, address, connections):
         self.pipe, end = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=Client.serve, args=(address, connections, end))
+        self.process = multiprocessing.Process(target=Client.serve,
+                                               args=(address, connections, end))
         self.process.start()
 
     @staticmethod
