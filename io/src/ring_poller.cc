@@ -15,6 +15,7 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/clock.h>
+#include <bobbin/core/internal/os.h>
 #include <bobbin/core/status.h>
 
 #include "io/src/limits.h"
@@ -275,7 +276,9 @@ void RingPoller::PollUntil(Deadline until) noexcept {
   if (ring_.completions() != 0 || MustNotSleep()) return Poll();
   calls_ = 0;
   TakePosted();
-  if (!short_sleeps_.should_look() || !LookForEnd(until)) Sleep(until);
+  // On one CPU nothing comes while a carrier looks.
+  const bool looks = short_sleeps_.should_look() && bobbin::internal::OthersRunMeanwhile();
+  if (!looks || !LookForEnd(until)) Sleep(until);
   TakeCompletions();
   TakePosted();
 }
@@ -298,7 +301,7 @@ bool RingPoller::LookForEnd(Deadline until) noexcept {
       short_sleeps_.AfterLook(false);
       return false;
     }
-    __builtin_ia32_pause();
+    bobbin::internal::PauseSpin();
   }
   short_sleeps_.AfterLook(true);
   return true;
