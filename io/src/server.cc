@@ -19,6 +19,10 @@
 #include <bobbin/core/internal/capture_exception.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/server.h>
+#include <bobbin/sched/internal/notice.h>
+#include <bobbin/sched/internal/time_left.h>
+#include <bobbin/sched/lifecycle.h>
+#include <bobbin/sched/log.h>
 #include <bobbin/sched/runtime.h>
 
 namespace bobbin::io {
@@ -201,6 +205,21 @@ DrainResult Server::Drain(const DrainOptions& options) {
   if (fresh > 0) result.stragglers.push_back(fmt::format("{} that have not begun", fresh));
   has_ended_.Set();
   return result;
+}
+
+StopHook Server::StopWith(Lifecycle& life) {
+  return life.OnStop({.phase = StopPhase::kServers, .name = options_.name}, [this] {
+    const std::chrono::nanoseconds left = bobbin::internal::TimeLeft();
+    const DrainResult end = Drain({.grace = left / 5 * 4, .cancel_grace = left / 10});
+    bobbin::internal::Tell(
+        {.level = LogLevel::kInfo,
+         .text = fmt::format("stop: {}: connections: {} idle, {} finished, {} cancelled",
+                             options_.name, end.idle, end.finished, end.cancelled)});
+    if (end.stragglers.empty()) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                      fmt::format("drain {}: {} connections did not end: {}", options_.name,
+                                  end.stragglers.size(), fmt::join(end.stragglers, "; ")));
+  });
 }
 
 std::string Server::NameOf(uint64_t number) const {

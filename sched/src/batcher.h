@@ -48,6 +48,8 @@
 #include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/span.h>
 
+#include "sched/src/platform_pool_core.h"
+
 namespace bobbin::internal {
 
 struct BatcherOptions {
@@ -84,9 +86,11 @@ class Batcher {
 
   // Writes out what is there, and takes nothing any more. DEADLINE_EXCEEDED: the budget is spent,
   // and what was left is dropped.
-  absl::Status Stop() {
+  absl::Status Stop() { return Stop(core_->options.stop_budget); }
+  // The same within another budget. Of several calls the first one's counts.
+  absl::Status Stop(std::chrono::nanoseconds budget) {
     core_->BeginStop();
-    const absl::Status stopped = pool_.Shutdown();
+    const absl::Status stopped = pool_.core().Shutdown(budget);
     core_->Abandon();
     return stopped;
   }

@@ -10,6 +10,7 @@
 
 #include <bobbin/core/status.h>
 #include <bobbin/sched/json_lines.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/run_blocking.h>
 
 #include "sched/src/batcher.h"
@@ -127,6 +128,12 @@ void JsonLines::Add(SpanRecord span) { core_->batcher.Add(std::move(span)); }
 void JsonLines::Add(const LogRecord& record) { core_->batcher.Add(record); }
 absl::Status JsonLines::Flush() { return core_->batcher.Flush(); }
 absl::Status JsonLines::Stop() { return core_->batcher.Stop(); }
+StopHook JsonLines::FlushWith(Lifecycle& life) {
+  return life.OnStop({.phase = StopPhase::kResources, .name = "json lines"}, [this] {
+    const absl::Status flushed = Flush();
+    return flushed.ok() ? flushed : core_->batcher.Stop(std::chrono::nanoseconds::zero());
+  });
+}
 BatchStatistics JsonLines::Statistics() const { return core_->batcher.Statistics(); }
 
 std::string JsonLines::LineOf(const SpanRecord& span) {

@@ -79,8 +79,10 @@ std::shared_ptr<StopHookRecord> LifecycleCore::Add(const StopHookOptions& option
                                                    absl::AnyInvocable<absl::Status()> hook) {
   auto record = std::make_shared<StopHookRecord>(options, std::move(hook));
   const MutexLock lock(mutex_);
-  // Those that were withdrawn are nobody's but the list's.
-  std::erase_if(hooks_, [](const Hook& known) { return known.use_count() == 1; });
+  std::erase_if(hooks_, [](const Hook& known) {
+    const MutexLock hook_lock(known->mutex);
+    return known->is_withdrawn;
+  });
   hooks_.push_back(record);
   return record;
 }
@@ -89,7 +91,8 @@ bool LifecycleCore::Begin(std::string_view cause) {
   if (has_begun_.exchange(true)) return false;
   end_ = Deadline::After(budget_);
   stopping_.Set();
-  if (!cause.empty()) Say(fmt::format("{}; {:.1f} s for all of it", cause, Seconds(budget_)));
+  is_asked_ = !cause.empty();
+  if (is_asked_) Say(fmt::format("{}; {:.1f} s for all of it", cause, Seconds(budget_)));
   return true;
 }
 
@@ -118,6 +121,10 @@ Deadline LifecycleCore::end() const noexcept {
   return std::max(end_, Deadline::After(budget_ / 10));
 }
 
+std::chrono::nanoseconds LifecycleCore::TimeLeft() const noexcept {
+  return std::chrono::nanoseconds(end().nanoseconds() - MonotonicNow().time_since_epoch().count());
+}
+
 // --- The phases.
 
 void LifecycleCore::RunPhases() {
@@ -127,7 +134,9 @@ void LifecycleCore::RunPhases() {
     RunHooks(phase.phase, end);
     if (phase.phase == StopPhase::kExecutors) RunExecutors(end);
   }
-  runtime_.CancelAll();
+  living_ = runtime_.Live();
+  cancelled_at_ = MonotonicNow();
+  runtime_.EndPhases();
   if (!result_.ok()) {
     Say(MessageOf(result_), LogLevel::kError);
     const std::string dump =
@@ -197,6 +206,13 @@ void LifecycleCore::RunExecutors(Deadline end) {
     Say(fmt::format("phase {}, executors: {}, {:.3f} s", static_cast<int>(StopPhase::kExecutors),
                     runtime_.executors().DescribeEnd(), Seconds(MonotonicNow() - begin)));
   }
+}
+
+void LifecycleCore::TellOfThreads(uint64_t left) const {
+  if (!is_asked_ || living_ == 0) return;
+  Say(fmt::format("phase 5, virtual threads: {} of {} ended, {:.3f} s",
+                  living_ - std::min(living_, left), living_,
+                  Seconds(MonotonicNow() - cancelled_at_)));
 }
 
 absl::Status LifecycleCore::CloseResources() {

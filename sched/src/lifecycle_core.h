@@ -23,6 +23,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 
+#include <bobbin/core/clock.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/internal/atomic.h>
@@ -73,6 +74,10 @@ class LifecycleCore {
   absl::Status AwaitPhases();
   // What is left of the budget, for what follows; never nothing.
   Deadline end() const noexcept;
+  // How long that is from now.
+  std::chrono::nanoseconds TimeLeft() const noexcept;
+  // Phase 5 is over, and `left` virtual threads have not ended.
+  void TellOfThreads(uint64_t left) const;
   // The last phase.
   absl::Status CloseResources();
 
@@ -103,6 +108,9 @@ class LifecycleCore {
   Event has_ended_;
   // Of the one who runs the phases; from has_ended_ on, they do not change.
   Deadline end_ = Deadline::Never();
+  bool is_asked_ = false;  // Not the runtime's own end.
+  uint64_t living_ = 0;    // Virtual threads when they were cancelled, and when that was.
+  MonotonicTime cancelled_at_;
   absl::Status result_;
 };
 

@@ -6,6 +6,8 @@
 #include <bobbin/core/check.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/time_left.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/otlp.h>
 
 #include "sched/src/batcher.h"
@@ -160,6 +162,10 @@ OtlpSpans::~OtlpSpans() = default;
 void OtlpSpans::Add(SpanRecord span) { core_->batcher.Add(std::move(span)); }
 absl::Status OtlpSpans::Flush() { return core_->batcher.Flush(); }
 absl::Status OtlpSpans::Stop() { return core_->batcher.Stop(); }
+StopHook OtlpSpans::StopWith(Lifecycle& life) {
+  return life.OnStop({.phase = StopPhase::kResources, .name = "otlp"},
+                     [this] { return core_->batcher.Stop(internal::TimeLeft()); });
+}
 BatchStatistics OtlpSpans::Statistics() const { return core_->batcher.Statistics(); }
 
 }  // namespace bobbin

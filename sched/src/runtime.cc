@@ -2,12 +2,18 @@
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 #include <bobbin/core/check.h>
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/event.h>
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/internal/thread.h>
+#include <bobbin/core/select.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/runtime.h>
@@ -64,20 +70,52 @@ std::string Runtime::Dump(const DumpOptions& options) const {
 
 Runtime* CurrentRuntimeOrNull() { return internal::CurrentRuntimeOrNull(); }
 
+namespace {
+
+// What `main` has ended with, and all that it has started. From the moment when a stop is asked for
+// that takes no longer than its budget.
+absl::Status RunToTheEnd(Runtime& runtime, absl::AnyInvocable<absl::Status()> main) {
+  const auto has_returned = std::make_shared<Event>();  // May be set after this function has gone.
+  VirtualThread first =
+      runtime.Spawn({.name = "main"}, [has_returned, main = std::move(main)]() mutable {
+        const absl::Cleanup tell = [&has_returned] { has_returned->Set(); };
+        return main();
+      });
+  Event& stopping = runtime.lifecycle().stopping();
+  BOBBIN_RETURN_IF_ERROR(Select(OnEvent(*has_returned, [] {}), OnEvent(stopping, [] {})));
+
+  absl::Status status;
+  if (!stopping.IsSet()) {
+    status = first.Join();
+  } else {
+    const DeadlineScope budget(runtime.core().lifecycle().end());
+    status = first.Join();
+    if (first.is_joinable()) {  // Shutdown names it.
+      std::move(first).Detach();
+      return absl::OkStatus();
+    }
+  }
+  // It ended because it was asked to.
+  if (absl::IsCancelled(status) && stopping.IsSet()) return absl::OkStatus();
+
+  // A task may start virtual threads, and those may submit tasks.
+  while (status.ok() && !stopping.IsSet() && !runtime.core().IsIdle()) {
+    if (runtime.core().AwaitIdleOrStop()) {
+      status = runtime.executors().AwaitIdle();
+    } else {
+      status = internal::Current().StopStatus();
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
 int Run(absl::AnyInvocable<absl::Status()> main, RuntimeOptions options) {
   absl::StatusOr<std::unique_ptr<Runtime>> runtime = Runtime::Create(std::move(options));
   absl::Status status = runtime.status();
   if (status.ok()) {
-    VirtualThread first = (*runtime)->Spawn({.name = "main"}, std::move(main));
-    status = first.Join();
-    // It ended because it was asked to.
-    const bool is_asked = (*runtime)->lifecycle().stopping().IsSet();
-    if (is_asked && absl::IsCancelled(status)) status = absl::OkStatus();
-    // A task may start virtual threads, and those may submit tasks.
-    while (status.ok() && !(*runtime)->core().IsIdle()) {
-      status = (*runtime)->AwaitIdle();
-      if (status.ok()) status = (*runtime)->executors().AwaitIdle();
-    }
+    status = RunToTheEnd(**runtime, std::move(main));
     status.Update((*runtime)->Shutdown());
   }
   if (status.ok()) return 0;

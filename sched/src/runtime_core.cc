@@ -22,6 +22,7 @@
 #include "sched/src/fork_guard.h"
 #include "sched/src/futex_poller.h"
 #include "sched/src/limits.h"
+#include "sched/src/platform_pool_core.h"
 
 namespace bobbin::internal {
 
@@ -282,11 +283,22 @@ void RuntimeCore::CarrierIsIdle() noexcept {
   woken.Dispatch();
 }
 
+void RuntimeCore::EndPhases() noexcept {
+  for (const auto& carrier : carriers_) carrier->RequestCancelAll();
+  WakeList woken;
+  {
+    SpinLockHolder hold(idle_lock_);
+    are_phases_over_ = true;
+    while (Waiter* const waiter = idle_waiters_.ClaimFront()) woken.Add(*waiter);
+  }
+  woken.Dispatch();
+}
+
 void RuntimeCore::SeeAnnouncements() const noexcept {
   for (const auto& carrier : carriers_) static_cast<void>(carrier->state());
 }
 
-bool RuntimeCore::AwaitIdle() {
+bool RuntimeCore::AwaitIdleOr(IdleWait kind) {
   idle_awaited_.fetch_add(1);
   bool is_idle = false;
   while (!is_idle) {
@@ -297,6 +309,7 @@ bool RuntimeCore::AwaitIdle() {
     }
     {
       SpinLockHolder hold(idle_lock_);
+      if (kind == IdleWait::kUntilStop && are_phases_over_) break;
       idle_waiters_.PushBack(self);
     }
     // The last one may have ended before anybody knew that it was awaited.
@@ -318,10 +331,6 @@ void RuntimeCore::LiftLimit() noexcept {
   if (live_limit_ != nullptr) live_limit_->Release(kLiftedLimit);
 }
 
-void RuntimeCore::CancelAll() noexcept {
-  for (const auto& carrier : carriers_) carrier->RequestCancelAll();
-}
-
 absl::Status RuntimeCore::Shutdown() {
   BOBBIN_CHECK(OwnCarrier() == nullptr, "a runtime cannot be shut down from inside");
   const CancelShield shield;
@@ -335,13 +344,14 @@ absl::Status RuntimeCore::Shutdown() {
   if (!threads_.empty() && !AwaitIdle()) {
     result.Update(MakeStatus(absl::StatusCode::kDeadlineExceeded, NameTheLiving()));
   }
+  lifecycle_.TellOfThreads(Live());
   executors_.Join(options_.shutdown_budget / 10);
   result.Update(lifecycle_.CloseResources());
   is_stopped_.store(true);
   {
     const MutexLock pool_lock(pool_mutex_);
     for (const auto& pool : pools_) {
-      if (pool != nullptr) result.Update(pool->Shutdown());
+      if (pool != nullptr) result.Update(pool->core().Shutdown(lifecycle_.TimeLeft()));
     }
   }
   monitor_.Stop();

@@ -70,7 +70,9 @@ class RuntimeCore {
   // Starts the OS threads; the first poller that cannot start ends them all again, with its reason.
   absl::Status Start();
   // Blocks until no virtual thread is left, or the deadline in force. True if none is left.
-  bool AwaitIdle();
+  bool AwaitIdle() { return AwaitIdleOr(IdleWait::kToTheEnd); }
+  // The same; is also over when the phases of a stop are.
+  bool AwaitIdleOrStop() { return AwaitIdleOr(IdleWait::kUntilStop); }
   absl::Status Shutdown();
   // Whether Shutdown left carriers behind: then this object must not be destroyed.
   bool has_abandoned_carriers() const noexcept { return has_abandoned_carriers_; }
@@ -114,9 +116,9 @@ class RuntimeCore {
   PlatformPool& PoolOf(BlockingLane lane);
   ExecutorsCore& executors() noexcept { return executors_; }
   LifecycleCore& lifecycle() noexcept { return lifecycle_; }
-  // Of the stop: who waits in Spawn may go on; every virtual thread is asked to stop.
+  // Of the stop: who waits in Spawn may go on; later every virtual thread is asked to stop.
   void LiftLimit() noexcept;
-  void CancelAll() noexcept;
+  void EndPhases() noexcept;
 
   // --- Carriers.
 
@@ -128,6 +130,9 @@ class RuntimeCore {
   void CarrierIsBusy() noexcept { monitor_.CarrierIsBusy(); }
 
  private:
+  enum class IdleWait : uint8_t { kToTheEnd, kUntilStop };
+
+  bool AwaitIdleOr(IdleWait kind);
   // Makes what every carrier did before it announced its sleep visible to Live().
   void SeeAnnouncements() const noexcept;
   // Threads that have asked for a size of stack of their own.
@@ -172,6 +177,7 @@ class RuntimeCore {
   Atomic<int> idle_awaited_{0};  // Threads in AwaitIdle; read by carriers.
   SpinLock idle_lock_;
   WaitQueue idle_waiters_ ABSL_GUARDED_BY(idle_lock_);
+  bool are_phases_over_ ABSL_GUARDED_BY(idle_lock_) = false;
   Atomic<bool> is_stopped_{false};  // Set by Shutdown; read by spawners.
   Mutex shutdown_mutex_;
   std::optional<absl::Status> shutdown_result_ ABSL_GUARDED_BY(shutdown_mutex_);

@@ -10,6 +10,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,11 +23,13 @@
 #include <bobbin/sched/async.h>
 #include <bobbin/sched/executors.h>
 #include <bobbin/sched/lifecycle.h>
+#include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 
 #include "tests/support/bobbin_test.h"
+#include "tests/support/kept_lines.h"
 #include "tests/support/log.h"
 #include "tests/support/os_threads.h"
 #include "tests/support/send_signal.h"
@@ -39,12 +43,14 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::AwaitTrue;
+using test::KeptLines;
 using test::Log;
 using test::OsThreads;
 using test::StatusIs;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::UnorderedElementsAre;
 
 // A hook that logs its name.
@@ -98,6 +104,34 @@ TEST(LifecycleTest, HooksOfAPhaseRunAtTheSameTime) {
   EXPECT_OK(runtime.lifecycle().Stop());
 }
 
+TEST(LifecycleTest, EachPhaseThatHasSomethingToDoIsLogged) {
+  const KeptLines lines;
+  {
+    Runtime runtime({.carriers = 2});
+    std::vector<StopHook> hooks;
+    for (const StopPhase phase : {StopPhase::kAnnounce, StopPhase::kScheduler, StopPhase::kServers,
+                                  StopPhase::kExecutors, StopPhase::kResources}) {
+      hooks.push_back(
+          runtime.lifecycle().OnStop({.phase = phase}, [] { return absl::OkStatus(); }));
+    }
+    for (int i = 0; i < 3; ++i) {
+      runtime.Spawn({}, [] { SleepFor(hours(1)).IgnoreError(); }).Detach();
+    }
+    EXPECT_OK(runtime.lifecycle().Stop());
+    EXPECT_OK(runtime.Shutdown());
+  }
+  for (const std::string_view line :
+       {"stop: asked for; 25.0 s for all of it", "stop: phase 1, announce: 1 of 1 ended",
+        "stop: phase 2, scheduler: 1 of 1 ended", "stop: phase 3, servers: 1 of 1 ended",
+        "stop: phase 4, executors: 1 of 1 ended", "stop: phase 6, resources: 1 closed"}) {
+    EXPECT_EQ(lines.With(line).size(), 1U) << line;
+  }
+  // The hooks' own threads may still be on their way out.
+  const std::vector<LogRecord> threads = lines.With("stop: phase 5, virtual threads: ");
+  ASSERT_EQ(threads.size(), 1U);
+  EXPECT_THAT(threads[0].text, MatchesRegex(".*: ([3-8]) of \\1 ended, .*"));
+}
+
 TEST(LifecycleTest, AHookThatIsWithdrawnIsNotCalled) {
   Log<std::string> log;
   Runtime runtime({.carriers = 1});
@@ -106,6 +140,25 @@ TEST(LifecycleTest, AHookThatIsWithdrawnIsNotCalled) {
   moved = Logged(runtime, log, StopPhase::kServers, "there");
   EXPECT_OK(runtime.lifecycle().Stop());
   EXPECT_THAT(log.Take(), ElementsAre("there"));
+}
+
+TEST(LifecycleTest, AHookThatIsDetachedIsCalledAndGoesWithTheRuntime) {
+  const auto called = std::make_shared<std::atomic<int>>(0);
+  {
+    Runtime runtime({.carriers = 1});
+    for (const StopPhase phase : {StopPhase::kServers, StopPhase::kResources}) {
+      runtime.lifecycle()
+          .OnStop({.phase = phase, .name = "kept"},
+                  [called] {
+                    ++*called;
+                    return absl::OkStatus();
+                  })
+          .Detach();
+    }
+    EXPECT_OK(runtime.Shutdown());
+    EXPECT_EQ(*called, 2);
+  }
+  EXPECT_EQ(called.use_count(), 1);
 }
 
 TEST(LifecycleTest, WithdrawingAHookThatRunsWaitsForIt) {
@@ -275,6 +328,58 @@ TEST(LifecycleDeathTest, AThousandSignalsAreOneOrderlyStop) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(RunUntilSignal(1000)), testing::ExitedWithCode(0),
               "stop: SIG(TERM|INT); 25.0 s for all of it(.|\n)*phase 3, servers: 1 of 1 ended");
+}
+
+// Has the runtime stop, from wherever it is called, and does not end.
+void StopAndStay(Lifecycle& life) {
+  const CancelShield deaf;
+  life.RequestStop();
+  Event never;
+  never.Wait().IgnoreError();
+}
+
+int RunStubborn(absl::AnyInvocable<void(Lifecycle&)> main) {
+  return Run(
+      [&] {
+        main(CurrentLifecycle());
+        return absl::OkStatus();
+      },
+      {.carriers = 2, .shutdown_budget = milliseconds(100)});
+}
+
+// What does not end is left behind, and the process ends all the same.
+TEST(LifecycleDeathTest, AProgramThatDoesNotEndIsEnded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(RunStubborn(StopAndStay)), testing::ExitedWithCode(1),
+              "1 virtual threads did not end: \"main\"");
+  EXPECT_EXIT(std::_Exit(RunStubborn([](Lifecycle& life) {
+                Spawn({.name = "rock"}, [&life] { StopAndStay(life); }).Detach();
+              })),
+              testing::ExitedWithCode(1), "1 virtual threads did not end: \"rock\"");
+  EXPECT_EXIT(std::_Exit(RunStubborn([](Lifecycle& life) {
+                RunBlocking([&life] { StopAndStay(life); }).IgnoreError();
+              })),
+              testing::ExitedWithCode(1), "1 virtual threads did not end: \"main\"");
+}
+
+// The main function has ended before the stop, and what it has left behind ends with it.
+int RunPastMain() {
+  return Run(
+      [] {
+        CurrentLifecycle().StopOnSignals();
+        Spawn({.name = "rest"}, [] {
+          SleepFor(milliseconds(20)).IgnoreError();  // Main may have ended, or not.
+          test::SendSignal(SIGTERM);
+          SleepFor(hours(1)).IgnoreError();
+        }).Detach();
+        return absl::OkStatus();
+      },
+      {.carriers = 2});
+}
+
+TEST(LifecycleDeathTest, AProgramWhoseMainHasEndedStopsOnASignal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(RunPastMain()), testing::ExitedWithCode(0), "stop: SIGTERM");
 }
 
 }  // namespace

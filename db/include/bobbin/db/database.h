@@ -45,6 +45,7 @@
 #include <bobbin/db/internal/transaction_hooks.h>
 #include <bobbin/db/row.h>
 #include <bobbin/db/value.h>
+#include <bobbin/sched/lifecycle.h>
 
 namespace bobbin::db {
 
@@ -125,6 +126,13 @@ class Database : public Statements {
   // Refuses new calls, ends those that wait for a connection with UNAVAILABLE, and waits for the
   // others. Interrupted, it may be called again.
   virtual absl::Status Close() = 0;
+  // Has it closed when the program stops, among the resources: after all that may use it, but for
+  // hooks of resources that were registered later. From then on it must not be moved; the hook must
+  // go before it does.
+  StopHook StopWith(Lifecycle& life) {
+    const char* const name = dialect() == Dialect::kSqlite ? "sqlite" : "postgres";
+    return life.OnStop({.phase = StopPhase::kResources, .name = name}, [this] { return Close(); });
+  }
 
  protected:
   Database() = default;

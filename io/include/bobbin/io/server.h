@@ -51,6 +51,7 @@
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/io/tcp.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/task_group.h>
 
 namespace bobbin::io {
@@ -140,6 +141,10 @@ class Server {
   // Stops accepting, ends idle connections, lets the busy ones finish, then cancels them. Called
   // again, it does the same with those that are left.
   DrainResult Drain(const DrainOptions& options = {});
+  // Has it drained when the program stops, among the servers: four fifths of their time are the
+  // grace, the rest is for those that are then asked to stop. What became of the connections is
+  // told (log.h); who has not ended is an error that names them. The hook must go before this does.
+  StopHook StopWith(Lifecycle& life);
 
   const SocketAddress& local_address() const { return listener_.local_address(); }
   // Looks at every connection, with the server's mutex held.

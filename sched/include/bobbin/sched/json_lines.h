@@ -34,6 +34,7 @@
 #include "absl/status/statusor.h"
 
 #include <bobbin/sched/batch_statistics.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/log.h>
 #include <bobbin/sched/span.h>
 
@@ -72,6 +73,10 @@ class JsonLines final : public SpanSink, public LogSink {
   absl::Status Flush();
   // Writes what is there; what comes later is dropped.
   absl::Status Stop();
+  // Has what is there written when the program stops, among the resources, and again by the
+  // destructor: what others have to say of their end comes later. Where that does not end in time
+  // it stops, and what is left is dropped. The hook must go before this does.
+  StopHook FlushWith(Lifecycle& life);
   BatchStatistics Statistics() const;
 
   // The lines, without their ends.

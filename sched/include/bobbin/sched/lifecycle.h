@@ -9,12 +9,16 @@
 //   5 virtual threads  what is left is cancelled
 //   6 resources        what the others have used is closed: pools of connections, files
 //
-// Who has something to end registers a hook for its phase. The hooks of a phase are called at the
-// same time, each on a virtual thread of its own, with the phase's deadline in force and shielded
-// from the cancel of phase 5. A phase has a share of what is left of RuntimeOptions::
-// shutdown_budget; what it does not use is the others'. A hook that does not end in time is named
-// and left behind. Phase 5 waits, and phase 6 begins, in Runtime::Shutdown: there the hooks are
-// called by the thread that shuts it down, the last one registered first.
+// Who has something to end registers a hook for its phase. What the libraries have does it by one
+// call: io::Server::StopWith, http::Server::StopWith, db::Database::StopWith, OtlpSpans::StopWith
+// and JsonLines::FlushWith; a cron::Scheduler, a db::OutboxRelay and a db::QueueRunner do it by
+// themselves, in phase 2. The hooks of a phase are called at the same time, each on a virtual
+// thread of its own, with the phase's deadline in force and shielded from the cancel of phase 5. A
+// phase has a share of what is left of RuntimeOptions::shutdown_budget; what it does not use is the
+// others'. A hook that does not end in time is named and left behind. Phase 5 waits, and phase 6
+// begins, in Runtime::Shutdown: there the hooks are called by the thread that shuts it down, the
+// last one registered first. Of what a main function owns none is left by then; hooks of what
+// outlives it are detached.
 //
 // Stop is begun once, whoever asks, and as often: by Stop, RequestStop, a signal, or the runtime's
 // end. Each phase that has something to do is told in a line of the log (log.h); what is still
@@ -88,6 +92,9 @@ class [[nodiscard]] StopHook {
   StopHook& operator=(StopHook&& other) noexcept;
   // Withdraws it; if it runs, waits for its end.
   ~StopHook() { Withdraw(); }
+
+  // Leaves it in its place until the runtime has stopped: what it uses must live as long.
+  void Detach() && noexcept { record_.reset(); }
 
  private:
   void Withdraw() noexcept;

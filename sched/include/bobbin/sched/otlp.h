@@ -32,6 +32,7 @@
 
 #include <bobbin/sched/attribute.h>
 #include <bobbin/sched/batch_statistics.h>
+#include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/span.h>
 
 namespace bobbin {
@@ -72,6 +73,9 @@ class OtlpSpans final : public SpanSink {
   absl::Status Flush();
   // Sends what is there; what comes later is dropped.
   absl::Status Stop();
+  // Has it stop with the program, among the resources, within what is left for those, whatever its
+  // `stop_budget`. The hook must go before this does.
+  StopHook StopWith(Lifecycle& life);
   BatchStatistics Statistics() const;
 
   // The body that reports `spans`.

@@ -115,6 +115,7 @@ class Server {
   // As io::Server's. A drain has answers close their connection.
   absl::Status Wait() { return server_.Wait(); }
   DrainResult Drain(const DrainOptions& options = {}) { return server_.Drain(options); }
+  StopHook StopWith(Lifecycle& life) { return server_.StopWith(life); }
 
   const SocketAddress& local_address() const { return server_.local_address(); }
   ServerStatistics Statistics() const;
