@@ -520,6 +520,38 @@ TEST(ExecutorTest, AFullOneRefuses) {
   }
 }
 
+// First its threads, then its queue, then threads up to the maximum, then nothing.
+TEST(ExecutorTest, ItGrowsWhenItsQueueIsFullAndThenRefuses) {
+  Event may_end;
+  WithRuntime(With("grows", {.threads = 1, .threads_max = 3, .queue_max = 2}),
+              [&](Runtime& runtime) {
+                Executor& executor = Named(runtime, "grows", ThreadKind::kPlatform);
+                std::atomic<int> begun = 0;
+                const auto submit = [&] {
+                  return executor.Submit([&] {
+                    ++begun;
+                    return may_end.Wait();
+                  });
+                };
+                EXPECT_OK(submit());
+                AwaitTrue([&] { return begun == 1; });
+                EXPECT_OK(submit());
+                EXPECT_OK(submit());
+                EXPECT_EQ(executor.Statistics().queued, 2U);
+                EXPECT_EQ(begun, 1);
+                for (int more = 2; more <= 3; ++more) {
+                  EXPECT_OK(submit());
+                  AwaitTrue([&] { return begun == more; });
+                }
+                EXPECT_EQ(executor.Statistics().queued, 2U);
+                EXPECT_THAT(submit(), StatusIs(absl::StatusCode::kResourceExhausted));
+                may_end.Set();
+                EXPECT_OK(runtime.executors().AwaitIdle());
+                EXPECT_EQ(executor.Statistics().completed, 5U);
+                ExpectBalanced(executor);
+              });
+}
+
 TEST(ExecutorTest, AFullOneHasTheCallerRunIt) {
   for (const ThreadKind kind : kBoth) {
     FullExecutor(kind, Rejection::kCallerRuns, [](FullExecutor& full) {
