@@ -11,8 +11,8 @@
 // such as a path, does not take the memory.
 //
 //   Called from   any thread, except carriers' own stacks; Counter, Gauge and Histogram: there,
-//   too. Suspends      Make..., At, AddSource and Snapshot, while another thread is in one; the end
-//   of a
+//                 too.
+//   Suspends      Make..., At, AddSource and Snapshot, while another thread is in one; the end of a
 //                 MetricsSource, while its source is asked. Counting never.
 //   Cancellation  ignored.
 //   Errors        INVALID_ARGUMENT: a name or bounds that cannot be. ALREADY_EXISTS: the name is
