@@ -28,12 +28,14 @@ void Task::SetName(std::string_view name) {
 void Task::RunBody() noexcept {
   const Body::RunFunction run = run_;
   locals_ = nullptr;
-  absl::Status status;
-  std::exception_ptr exception;
+  Outcome end;
   try {
-    status = run(storage_);
+    end.status = run(storage_);
   } catch (...) {
-    exception = std::current_exception();
+    end.exception = std::current_exception();
+  }
+  if (__builtin_expect(end.has_failed(), 0) && (ending_.Load() & kOwned) != 0) {
+    owner_->BodyFailed(*this, end);
   }
   if (__builtin_expect(locals_ != nullptr, 0)) LocalTable::Destroy(locals_);
   if (__builtin_expect(context_values_ != nullptr, 0)) {
@@ -42,7 +44,7 @@ void Task::RunBody() noexcept {
   BOBBIN_CHECK(governing_ == nullptr && shield_depth_ == 0 && no_suspend_depth_ % kOsLock == 0,
                "a virtual thread ends inside a scope that it began");
   no_suspend_depth_ = 0;  // Locks that somebody else gives back.
-  ::new (static_cast<void*>(storage_)) Outcome{std::move(status), std::move(exception)};
+  ::new (static_cast<void*>(storage_)) Outcome(std::move(end));
   state_.Finish();
 }
 

@@ -55,9 +55,10 @@ absl::Status TaskGroup::AdmitLimited(const SpawnOptions& options) {
   absl::Status status = AwaitPlace();
   if (!status.ok()) {
     Outcome outcome{status, nullptr};
-    std::list<ChildFailure> report = Report(options.name, 0, outcome);
+    LogFailure(options.name, 0, outcome);
+    std::list<ChildFailure> record = Record(options.name, 0, outcome);
     SpinLockHolder hold(lock_);
-    NoteFailure(outcome, report);
+    NoteFailure(outcome, record);
   }
   return status;
 }
@@ -126,37 +127,44 @@ void TaskGroup::GiveUpPlace(WakeList& woken) noexcept {
   }
 }
 
+void TaskGroup::BodyFailed(const Task& task, const Outcome& outcome) noexcept {
+  LogFailure(task.name(), task.id(), outcome);
+}
+
 void TaskGroup::TaskEnded(Task& task, Outcome outcome) noexcept {
   const bool has_failed = outcome.has_failed();
-  std::list<ChildFailure> report;
-  if (has_failed) report = Report(task.name(), task.id(), outcome);
+  std::list<ChildFailure> record;
+  if (has_failed) record = Record(task.name(), task.id(), outcome);
   WakeList woken;
   {
     SpinLockHolder hold(lock_);
     children_.Remove(task);
-    if (has_failed) NoteFailure(outcome, report);
+    if (has_failed) NoteFailure(outcome, record);
     GiveUpPlace(woken);
   }
   // The group may be gone once its owner runs.
   woken.Dispatch();
 }
 
-std::list<ChildFailure> TaskGroup::Report(std::string_view name, uint64_t id,
-                                          const Outcome& outcome) const {
-  std::list<ChildFailure> report;
-  if (options_.on_failure == OnFailure::kCollect) {
-    report.push_back({std::string(name), id, outcome.status, outcome.exception});
-  } else if (options_.on_failure == OnFailure::kLog) {
-    const std::string why = outcome.Describe();
-    internal::Tell({.level = LogLevel::kError,
-                    .text = fmt::format("virtual thread \"{}\" (id {}) failed: {}", name, id, why),
-                    .fields = {{"bobbin.vthread", name}, {"error", why}}});
-  }
-  return report;
+void TaskGroup::LogFailure(std::string_view name, uint64_t id, const Outcome& outcome) const {
+  if (options_.on_failure != OnFailure::kLog) return;
+  const std::string why = outcome.Describe();
+  internal::Tell({.level = LogLevel::kError,
+                  .text = fmt::format("virtual thread \"{}\" (id {}) failed: {}", name, id, why),
+                  .fields = {{"bobbin.vthread", name}, {"error", why}}});
 }
 
-void TaskGroup::NoteFailure(Outcome& outcome, std::list<ChildFailure>& report) noexcept {
-  failures_.splice(failures_.end(), report);
+std::list<ChildFailure> TaskGroup::Record(std::string_view name, uint64_t id,
+                                          const Outcome& outcome) const {
+  std::list<ChildFailure> record;
+  if (options_.on_failure == OnFailure::kCollect) {
+    record.push_back({std::string(name), id, outcome.status, outcome.exception});
+  }
+  return record;
+}
+
+void TaskGroup::NoteFailure(Outcome& outcome, std::list<ChildFailure>& record) noexcept {
+  failures_.splice(failures_.end(), record);
   if (options_.on_failure == OnFailure::kLog || has_failed_) return;
   has_failed_ = true;
   first_failure_ = std::move(outcome);

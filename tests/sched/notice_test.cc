@@ -11,6 +11,9 @@
 #include "gtest/gtest.h"
 #include <fmt/format.h>
 
+#include <bobbin/core/cancel.h>
+#include <bobbin/core/event.h>
+#include <bobbin/core/mutex.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/async.h>
 #include <bobbin/sched/configuration.h>
@@ -20,6 +23,7 @@
 #include <bobbin/sched/lifecycle.h>
 #include <bobbin/sched/log.h>
 #include <bobbin/sched/runtime.h>
+#include <bobbin/sched/sleep.h>
 #include <bobbin/sched/span.h>
 #include <bobbin/sched/task_group.h>
 #include <bobbin/sched/tasks.h>
@@ -84,6 +88,59 @@ BOBBIN_TEST(NoticeTest, AChildWhoseFailureIsLoggedIsALine) {
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(FieldOf(found[0], "bobbin.vthread"), "child");
   EXPECT_THAT(FieldOf(found[0], "error"), HasSubstr("torn"));
+}
+
+// Waits for a lock, and sleeps, as one might that writes to a connection.
+class WaitingSink final : public LogSink {
+ public:
+  void Add(const LogRecord& record) override {
+    const MutexLock lock(mutex_);
+    // What is to be told of a thread that was asked to stop is told all the same.
+    const CancelShield shield;
+    EXPECT_OK(SleepFor(std::chrono::microseconds(100)));
+    lines_.push_back(record);
+  }
+  std::vector<LogRecord> lines() {
+    const MutexLock lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<LogRecord> lines_;
+};
+
+BOBBIN_TEST(NoticeTest, ASinkMayWaitWhoeverTellsItOfAFailure) {
+  constexpr size_t kEach = 10;
+  const auto sink = std::make_shared<WaitingSink>();
+  SetLogging({.sink = sink});
+  {
+    const LogFields fields({{"order", 17}});
+    TaskGroup group({.on_failure = OnFailure::kLog});
+    for (size_t i = 0; i < kEach; ++i) {
+      group.Spawn({.name = "child"}, [] { return absl::InternalError("torn"); });
+      group.Spawn({.name = "thrower"}, [] { throw std::runtime_error("thrown"); });
+      group.Spawn({.name = "asked to stop"}, [] { return Event().Wait(); });
+    }
+    Yield();
+    group.Cancel();
+    ASSERT_OK(group.Wait());
+    // The group's end is after its lines.
+    ASSERT_THAT(sink->lines(), SizeIs(3 * kEach));
+    for (const LogRecord& line : sink->lines()) {
+      EXPECT_EQ(FieldOf(line, "order"), "17") << line.text;
+    }
+  }
+  for (const ThreadKind kind : {ThreadKind::kPlatform, ThreadKind::kVirtual}) {
+    absl::StatusOr<Executor*> executor = CurrentExecutors().Find(ThreadKindName(kind), kind);
+    ASSERT_OK(executor.status());
+    for (size_t i = 0; i < kEach; ++i) {
+      ASSERT_OK((*executor)->Submit([] { return absl::NotFoundError("no order"); }));
+    }
+  }
+  ASSERT_OK(CurrentExecutors().AwaitIdle());
+  AwaitTrue([&] { return sink->lines().size() == 5 * kEach; });
+  SetLogging({});
 }
 
 TEST(NoticeRuntimeTest, ACarrierThatIsHeldIsALineWithItsStack) {

@@ -60,7 +60,7 @@ struct LogRecord {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // Called by several threads at once.
+  // Called by several threads at once. It may wait, and holds up whoever logs as long.
   virtual void Add(const LogRecord& record) = 0;
 };
 

@@ -185,11 +185,15 @@ class TaskGroup final : private internal::TaskOwner {
   }
 
   void Launch(internal::Task& task, Placement placement) noexcept;
+  // Here, and not at the end, which is told on the carrier's own stack: a sink may wait.
+  void BodyFailed(const internal::Task& task, const internal::Outcome& outcome) noexcept override;
   void TaskEnded(internal::Task& task, internal::Outcome outcome) noexcept override;
-  // What the policy wants done about a failure, but for what needs the lock.
-  std::list<ChildFailure> Report(std::string_view name, uint64_t id,
+  // With kLog: writes the line.
+  void LogFailure(std::string_view name, uint64_t id, const internal::Outcome& outcome) const;
+  // With kCollect: what is to be kept, made without the lock.
+  std::list<ChildFailure> Record(std::string_view name, uint64_t id,
                                  const internal::Outcome& outcome) const;
-  void NoteFailure(internal::Outcome& outcome, std::list<ChildFailure>& report) noexcept
+  void NoteFailure(internal::Outcome& outcome, std::list<ChildFailure>& record) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // One child or place less: it goes to whoever waits for one; the last one ends the Wait.
   void GiveUpPlace(internal::WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

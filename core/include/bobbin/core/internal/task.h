@@ -61,6 +61,8 @@ struct Outcome {
 // Whoever must hear that a task has ended, other than through a handle.
 class TaskOwner {
  public:
+  // On the task's own thread, when the body has failed and nobody has heard of it yet: it may wait.
+  virtual void BodyFailed(const Task&, const Outcome&) noexcept {}
   // On the task's carrier, when the body has returned; the task is freed right after.
   virtual void TaskEnded(Task& task, Outcome outcome) noexcept = 0;
 
