@@ -79,14 +79,7 @@ absl::Status BrokenPromise() {
   return MakeStatus(absl::StatusCode::kAborted, "future: its promise was dropped without a result");
 }
 
-bool FutureStateBase::BeginSet() noexcept {
-  const uint32_t word = word_.Lock();
-  if ((word & kReady) == 0) return true;
-  word_.Unlock(word);
-  return false;
-}
-
-Continuation* FutureStateBase::Publish() noexcept {
+Continuation* FutureStateBase::PublishToReader() noexcept {
   WakeList woken;
   if (waiter_ != nullptr && waiter_->TryNotify()) woken.Add(*waiter_);
   waiter_ = nullptr;

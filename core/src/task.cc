@@ -28,15 +28,14 @@ void Task::SetName(std::string_view name) {
 void Task::RunBody() noexcept {
   const Body::RunFunction run = run_;
   locals_ = nullptr;
-  Outcome end;
+  absl::Status status;
+  std::exception_ptr exception;
   try {
-    end.status = run(storage_);
+    status = run(storage_);
   } catch (...) {
-    end.exception = std::current_exception();
+    exception = std::current_exception();
   }
-  if (__builtin_expect(end.has_failed(), 0) && (ending_.Load() & kOwned) != 0) {
-    owner_->BodyFailed(*this, end);
-  }
+  if (__builtin_expect(!status.ok() || exception != nullptr, 0)) TellFailure(status, exception);
   if (__builtin_expect(locals_ != nullptr, 0)) LocalTable::Destroy(locals_);
   if (__builtin_expect(context_values_ != nullptr, 0)) {
     ContextNode::Drop(std::exchange(context_values_, nullptr));
@@ -44,8 +43,13 @@ void Task::RunBody() noexcept {
   BOBBIN_CHECK(governing_ == nullptr && shield_depth_ == 0 && no_suspend_depth_ % kOsLock == 0,
                "a virtual thread ends inside a scope that it began");
   no_suspend_depth_ = 0;  // Locks that somebody else gives back.
-  ::new (static_cast<void*>(storage_)) Outcome(std::move(end));
+  ::new (static_cast<void*>(storage_)) Outcome{std::move(status), std::move(exception)};
   state_.Finish();
+}
+
+[[gnu::noinline, gnu::cold]] void Task::TellFailure(const absl::Status& status,
+                                                    const std::exception_ptr& exception) noexcept {
+  if ((ending_.Load() & kOwned) != 0) owner_->BodyFailed(*this, Outcome{status, exception});
 }
 
 namespace {

@@ -16,6 +16,7 @@
 #include "sched/src/carrier.h"
 #include "sched/src/current_runtime.h"
 #include "sched/src/executor_core.h"
+#include "sched/src/executor_path.h"
 
 namespace bobbin::internal {
 
@@ -37,19 +38,19 @@ double Scatter(uint64_t seed, uint64_t index) {
 
 }  // namespace
 
-AsyncTask::AsyncTask(ExecutorCore& executor, const TaskOptions& options) : executor_(executor) {
-  if (__builtin_expect(Tracing::IsOn(), 0)) {
-    is_traced_ = options.span == TaskSpan::kOwn && Span::MayBeKept();
-  }
-  if (__builtin_expect(!NeedsExtras(options), 1)) return;
+void AsyncTask::JoinTrace(const TaskOptions* options) {
+  const TaskSpan span = options == nullptr ? TaskSpan::kOwn : options->span;
+  is_traced_ = span == TaskSpan::kOwn && Span::MayBeKept();
+}
+
+void AsyncTask::Take(const TaskOptions& options) {
+  if (!NeedsExtras(options)) return;
   extras_ = std::make_unique<Extras>();
   extras_->name = options.name;
   extras_->held = options.held;
   extras_->delay = options.delay;
   extras_->retry = options.retry;
 }
-
-AsyncTask::~AsyncTask() = default;
 
 std::string AsyncTask::Label() const {
   const std::string task = name().empty() ? "a task" : fmt::format("task \"{}\"", name());
@@ -87,7 +88,7 @@ void AsyncTask::Run() noexcept {
     ExecuteOnce();
   }
   will_retry_ = has_failed_ && IsWorthRetrying();
-  if (!will_retry_) EndBody();
+  if (may_run_again() && !will_retry_) EndBody();
 }
 
 void AsyncTask::ExecuteInSpan() noexcept {

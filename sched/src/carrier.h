@@ -224,6 +224,9 @@ class Carrier final : public Dispatcher {
   bool has_ended_ ABSL_GUARDED_BY(dump_lock_) = false;
 };
 
+// The calling thread's carrier; null on threads that are on none.
+inline Carrier* CurrentCarrier() noexcept { return static_cast<Carrier*>(Current().dispatcher()); }
+
 }  // namespace bobbin::internal
 
 #endif  // BOBBIN_SCHED_SRC_CARRIER_H_

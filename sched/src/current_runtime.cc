@@ -14,8 +14,6 @@
 
 namespace bobbin::internal {
 
-Carrier* CurrentCarrier() noexcept { return static_cast<Carrier*>(Current().dispatcher()); }
-
 Runtime* CurrentRuntimeOrNull() noexcept {
   Thread& thread = Current();
   if (thread.dispatcher() != nullptr) return &CurrentCarrier()->runtime().facade();

@@ -17,12 +17,8 @@ class Runtime;
 
 namespace internal {
 
-class Carrier;
-
 // A virtual thread's or carrier's own; a pool thread's is the one its pool was made in. Else null.
 Runtime* CurrentRuntimeOrNull() noexcept;
-// The calling thread's carrier; null on threads that are on none.
-Carrier* CurrentCarrier() noexcept;
 // The runtime's own pool for such calls. Made at its first use.
 PlatformPool& PoolOf(Runtime& runtime, BlockingLane lane);
 

@@ -17,6 +17,7 @@
 #include <bobbin/sched/internal/notice.h>
 #include <bobbin/sched/spawn.h>
 
+#include "sched/src/executor_path.h"
 #include "sched/src/runtime_core.h"
 #include "sched/src/unheard_end.h"
 
@@ -88,39 +89,11 @@ ExecutorCore::AllLocksHolder::~AllLocksHolder() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   for (Share& share : core_.shares()) share.lock.Unlock();
 }
 
-ExecutorCore::Share& ExecutorCore::ShareHere() noexcept {
-  const Carrier* const here = runtime_.core().OwnCarrier();
-  // The first one is the other threads'.
-  if (here == nullptr) return shares_[0];
-  auto index = static_cast<size_t>(here->index());
-  if (__builtin_expect(index >= share_count_ - 1, 0)) index %= share_count_ - 1;
-  return shares_[1 + index];
+ExecutorCore::Share& ExecutorCore::ShareHere() const noexcept {
+  return ShareOn(runtime_.core().OwnCarrier());
 }
 
 // --- Submitting.
-
-absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
-  if (__builtin_expect(options_.decorator != nullptr, 0)) task.Decorate(*options_.decorator);
-  if (__builtin_expect(task.extras_ != nullptr && task.extras_->delay.count() > 0, 0)) {
-    return SubmitDelayed(task, task.extras_->delay);
-  }
-  return Place(task, Entry::kNew);
-}
-
-void ExecutorCore::Enlist(Share& share, AsyncTask& task) noexcept {
-  const auto index = static_cast<size_t>(&share - shares_.get());
-  task.share_ = static_cast<uint8_t>(index);
-  const uint64_t number = ++share.counts.submitted;
-  task.number_of_kind_ = number * share_count_ + index;
-  share.live.PushBack(task);
-  ++share.live_count;
-  if (kind_ == ThreadKind::kPlatform) {
-    task.is_timed_ = true;  // The pool looks at the clock.
-  } else {
-    task.is_timed_ = number % ExecutorStatistics::kTimedEvery == 1;
-    if (task.is_timed_ || task.is_traced_) task.given_at_ = MonotonicNow();
-  }
-}
 
 bool ExecutorCore::Admit(AsyncTask& task, Entry entry) noexcept {
   if (entry == Entry::kDue) {
@@ -196,16 +169,6 @@ absl::Status ExecutorCore::StatusFor(const AsyncTask& task, absl::StatusCode cod
 
 // --- With locks held.
 
-void ExecutorCore::SetState(AsyncTask& task, AsyncTask::State state) noexcept {
-  task.state_.store(state, std::memory_order_relaxed);  // relaxed: read under the lock, or a hint.
-}
-
-void ExecutorCore::TakeOut(Share& share, AsyncTask& task) noexcept {
-  share.live.Remove(task);
-  --share.live_count;
-  SetState(task, AsyncTask::State::kEnded);
-}
-
 void ExecutorCore::Unlink(AsyncTask& task, WakeList& woken) noexcept {
   Share& share = ShareOf(task);
   share.AssertHeld();
@@ -266,51 +229,24 @@ ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t ExecutorStat
 
 // --- A task's thread.
 
-bool ExecutorCore::Begin(AsyncTask& task) noexcept {
-  // relaxed: the exchange publishes it.
-  task.thread_.store(&Current(), std::memory_order_relaxed);
-  AsyncTask::State state = AsyncTask::State::kWaiting;
-  // Pairs with the loads in RequestStop, Abandon and Discount.
-  if (!task.state_.compare_exchange_strong(
-          state, AsyncTask::State::kRunning, std::memory_order_release,
-          std::memory_order_relaxed)) {  // relaxed: it was dropped.
-    return false;
-  }
-  if (__builtin_expect(!task.is_timed_, 1)) return true;
+void ExecutorCore::CountWait(AsyncTask& task) noexcept {
   task.begun_at_ = MonotonicNow();
   Share& share = ShareOf(task);
   SpinLockHolder hold(share.lock);
   ++share.counts.timed;
   Add(task.begun_at_ - task.GivenAt(), share.counts.wait_total, share.counts.wait_max);
-  return true;
 }
 
-bool ExecutorCore::EndIn(Share& share, AsyncTask& task, Ending ending) noexcept {
-  // relaxed: changes under the lock.
-  if (task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kRunning) return false;
-  ++(ending == Ending::kCompleted ? share.counts.completed : share.counts.failed);
-  if (task.is_timed_) {
-    Add(MonotonicNow() - task.begun_at_, share.counts.run_total, share.counts.run_max);
-  }
-  TakeOut(share, task);
-  return true;
+void ExecutorCore::CountRun(Share& share, const AsyncTask& task) noexcept {
+  Add(MonotonicNow() - task.begun_at_, share.counts.run_total, share.counts.run_max);
 }
 
-ExecutorCore::Ended ExecutorCore::End(AsyncTask& task, Ending ending) noexcept {
-  Share& share = ShareOf(task);
-  {
-    SpinLockHolder hold(share.lock);
-    // One that is discounted is not waited for by somebody who is about to wait.
-    if (__builtin_expect(is_plain() && !task.is_discounted_, 1)) {
-      const bool is_own = EndIn(share, task, ending);
-      if (!task.is_lent_) ++share.places;
-      return {.is_own = is_own, .next = nullptr};
-    }
-  }
+ExecutorCore::Ended ExecutorCore::EndWithAll(AsyncTask& task, Ending ending) noexcept {
   WakeList woken;
   Ended ended{.is_own = false, .next = nullptr};
   {
     const AllLocksHolder hold(*this);
+    Share& share = ShareOf(task);
     share.AssertHeld();
     ended.is_own = EndIn(share, task, ending);
     if (ended.is_own) {

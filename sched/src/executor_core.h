@@ -59,6 +59,8 @@
 #include <bobbin/sched/internal/async_task.h>
 #include <bobbin/sched/runtime.h>
 
+#include "sched/src/carrier.h"
+
 namespace bobbin::internal {
 
 // Where failures go that nobody has heard of. Shared with those who may report one late.
@@ -181,8 +183,16 @@ class ExecutorCore {
     ExecutorCore& core_;
   };
 
-  // That of the calling thread's tasks.
-  Share& ShareHere() noexcept;
+  // That of the tasks of a carrier's threads, or of all other threads, which are on none.
+  Share& ShareOn(const Carrier* carrier) const noexcept {
+    // The first one is the other threads'.
+    if (carrier == nullptr) return shares_[0];
+    auto index = static_cast<size_t>(carrier->index());
+    if (__builtin_expect(index >= share_count_ - 1, 0)) index %= share_count_ - 1;
+    return shares_[1 + index];
+  }
+  // That of the calling thread's.
+  Share& ShareHere() const noexcept;
   std::span<Share> shares() const noexcept { return {shares_.get(), share_count_}; }
   // REQUIRES: a lock.
   bool is_plain() const noexcept {
@@ -228,12 +238,22 @@ class ExecutorCore {
   static constexpr size_t kSharesMax = 9;
 
   Share& ShareOf(const AsyncTask& task) const noexcept { return shares_[task.share_]; }
+  // Of one that is timed: how long it has waited, how long it has run.
+  void CountWait(AsyncTask& task) noexcept;
+  static void CountRun(Share& share, const AsyncTask& task) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock);
+  // End where all is not plain.
+  Ended EndWithAll(AsyncTask& task, Ending ending) noexcept;
   // Counts the end of one that has not been dropped or abandoned, and takes it out; false if it
   // was.
   bool EndIn(Share& share, AsyncTask& task, Ending ending) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock);
   static void TakeOut(Share& share, AsyncTask& task) noexcept
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(share.lock) {
+    share.live.Remove(task);
+    --share.live_count;
+    SetState(task, AsyncTask::State::kEnded);
+  }
   // The same with all locks held, and what follows from it.
   void Unlink(AsyncTask& task, WakeList& woken) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   size_t LiveCount() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
@@ -248,7 +268,10 @@ class ExecutorCore {
     // Pairs with the exchange in Begin.
     return task.state_.load(std::memory_order_acquire) == AsyncTask::State::kRunning;
   }
-  static void SetState(AsyncTask& task, AsyncTask::State state) noexcept;
+  static void SetState(AsyncTask& task, AsyncTask::State state) noexcept {
+    task.state_.store(state,
+                      std::memory_order_relaxed);  // relaxed: read under the lock, or a hint.
+  }
 
   absl::Status SubmitDelayed(AsyncTask& task, std::chrono::nanoseconds delay) noexcept;
   // Puts it among the delays; whether the caller must start somebody who serves them.

@@ -6,6 +6,8 @@
 
 #include <bobbin/core/status.h>
 
+#include "sched/src/executor_path.h"
+
 namespace bobbin::internal {
 
 namespace {

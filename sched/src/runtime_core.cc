@@ -127,11 +127,6 @@ bool RuntimeCore::CarrierStarted(absl::Status status) noexcept {
   return start_status_.ok();
 }
 
-Carrier* RuntimeCore::OwnCarrier() const noexcept {
-  Carrier* const carrier = CurrentCarrier();
-  return carrier != nullptr && &carrier->runtime() == this ? carrier : nullptr;
-}
-
 Task* RuntimeCore::AllocateTask(std::string_view name) {
   // relaxed: a spawn that races with Shutdown is the caller's race.
   BOBBIN_CHECK(!is_stopped_.load(std::memory_order_relaxed), "Spawn on a runtime that has ended");

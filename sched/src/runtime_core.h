@@ -89,7 +89,10 @@ class RuntimeCore {
   // Whether a thread that may migrate has a place to go.
   bool MayMigrate(bool migrates) const noexcept { return migrates && carrier_count_ > 1; }
   // The calling thread's carrier, if it is one of this runtime's.
-  Carrier* OwnCarrier() const noexcept;
+  Carrier* OwnCarrier() const noexcept {
+    Carrier* const carrier = CurrentCarrier();
+    return carrier != nullptr && &carrier->runtime() == this ? carrier : nullptr;
+  }
   Carrier& carrier(int index) const noexcept { return *carriers_[static_cast<size_t>(index)]; }
 
   // A prepared block, from the calling carrier's cache if it is one of this runtime's; null at the

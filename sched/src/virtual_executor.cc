@@ -13,6 +13,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/sched/spawn.h>
 
+#include "sched/src/executor_path.h"
 #include "sched/src/runtime_core.h"
 #include "sched/src/unheard_end.h"
 
@@ -24,20 +25,50 @@ VirtualExecutor::VirtualExecutor(Runtime& runtime, std::string name, ExecutorOpt
                    std::move(sink)),
       free_(options_.concurrency) {}
 
+inline bool VirtualExecutor::TakePlaceIn(Share& share, AsyncTask& task) noexcept {
+  SpinLockHolder hold(share.lock);
+  if (__builtin_expect(!is_plain() || share.places == 0, 0)) return false;
+  --share.places;
+  Enlist(share, task);
+  return true;
+}
+
+inline void VirtualExecutor::Prepare(Task& thread, AsyncTask& task) noexcept {
+  thread.set_migrates(false);
+  thread.set_owner(UnheardEnd());
+  thread.set_body(Body::Emplace(thread.body_storage(), [this, &task]() noexcept { Serve(task); }));
+}
+
+inline bool VirtualExecutor::TryStartNew(Carrier& here, AsyncTask& task) noexcept {
+  // The limits are TryNewTask's; whoever meets one goes on to that.
+  if (__builtin_expect(
+          here.live_limit() != nullptr || runtime_.core().stacks().is_exhausted() || HasName(task),
+          0)) {
+    return false;
+  }
+  Task* const thread = here.NewTask({});
+  if (__builtin_expect(thread == nullptr, 0)) return false;
+  Prepare(*thread, task);
+  here.PushFresh(*thread);
+  return true;
+}
+
 absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
+  Carrier* const here = runtime_.core().OwnCarrier();
+  if (__builtin_expect(entry == Entry::kNew && TakePlaceIn(ShareOn(here), task), 1)) {
+    if (__builtin_expect(here != nullptr && TryStartNew(*here, task), 1)) return absl::OkStatus();
+    return StartPlaced(task);
+  }
   AsyncTask* oldest = nullptr;
   Verdict verdict;
-  if (__builtin_expect(entry == Entry::kNew && TakePlaceHere(task), 1)) {
-    verdict = Verdict::kHasPlace;
-  } else {
+  {
     const AllLocksHolder hold(*this);
     verdict = Judge(task, entry, oldest);
   }
   absl::Status status;
   switch (verdict) {
     case Verdict::kHasPlace:
-      if (__builtin_expect(TryStart(task), 1)) return status;
-      break;
+      return StartPlaced(task);
     case Verdict::kQueued:
       // From here on the task may be gone.
       if (oldest == nullptr) return status;
@@ -61,7 +92,12 @@ absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
           status);
       return verdict == Verdict::kFull ? status : absl::OkStatus();
   }
+  return status;
+}
 
+absl::Status VirtualExecutor::StartPlaced(AsyncTask& task) noexcept {
+  absl::Status status;
+  if (TryStart(task)) return status;
   // It has a place, but gets no virtual thread: neither will those behind it.
   AsyncTask* refused = &task;
   while (refused != nullptr) {
@@ -73,15 +109,6 @@ absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
     refused = PassPlace();
   }
   return status;
-}
-
-bool VirtualExecutor::TakePlaceHere(AsyncTask& task) noexcept {
-  Share& share = ShareHere();
-  SpinLockHolder hold(share.lock);
-  if (__builtin_expect(!is_plain() || share.places == 0, 0)) return false;
-  --share.places;
-  Enlist(share, task);
-  return true;
 }
 
 bool VirtualExecutor::TakePlace() noexcept {
@@ -145,17 +172,11 @@ bool VirtualExecutor::TryStart(AsyncTask& task) noexcept {
   // Not the context of whoever has made room for it.
   const ContextSwap context(task.context());
   RuntimeCore& runtime = runtime_.core();
-  Task* thread;
-  if (__builtin_expect(task.name().empty() && options_.thread_name_prefix.empty(), 1)) {
-    thread = runtime.TryNewTask({});
-  } else {
-    thread = runtime.TryNewTask(options_.thread_name_prefix + std::string(task.name()));
-  }
+  Task* const thread =
+      HasName(task) ? runtime.TryNewTask(options_.thread_name_prefix + std::string(task.name()))
+                    : runtime.TryNewTask({});
   if (thread == nullptr) return false;
-  thread->set_migrates(false);
-  thread->set_owner(UnheardEnd());
-  thread->set_body(
-      Body::Emplace(thread->body_storage(), [this, &task]() noexcept { Serve(task); }));
+  Prepare(*thread, task);
   runtime.Launch(*thread, Placement::kHere);
   return true;
 }

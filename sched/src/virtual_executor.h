@@ -49,13 +49,22 @@ class VirtualExecutor final : public ExecutorCore {
 
   Verdict Judge(AsyncTask& task, Entry entry, AsyncTask*& oldest) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
-  // Enlists the task and takes a place of the calling thread's share; false if there is none, or
-  // all is not plain.
-  bool TakePlaceHere(AsyncTask& task) noexcept;
+  // Enlists the task and takes a place of the share; false if there is none, or all is not plain.
+  bool TakePlaceIn(Share& share, AsyncTask& task) noexcept;
   // Takes a place, and some for those who come next; false if there is none.
   bool TakePlace() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
+  // Starts a task that has a place, or drops it, and those behind it, and says why.
+  absl::Status StartPlaced(AsyncTask& task) noexcept;
   // Gives a task that has a place its virtual thread; false if there is none to be had.
   bool TryStart(AsyncTask& task) noexcept;
+  // The same for one that the calling thread, which is on `here`, has just submitted: in most
+  // cases, without a look at what cannot be otherwise.
+  bool TryStartNew(Carrier& here, AsyncTask& task) noexcept;
+  bool HasName(const AsyncTask& task) const noexcept {
+    return !task.name().empty() || !options_.thread_name_prefix.empty();
+  }
+  // What the thread is to run.
+  void Prepare(Task& thread, AsyncTask& task) noexcept;
   // Runs the task, and then what takes its place, if that gets no virtual thread of its own.
   void Serve(AsyncTask& first) noexcept;
 

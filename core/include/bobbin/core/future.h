@@ -95,7 +95,9 @@ class [[nodiscard]] Future {
   // Waits until there is a result and takes it, or rethrows the exception. The future then holds
   // nothing; it is as before if the wait was cut short.
   [[nodiscard]] FutureResult<T> Get() {
-    if (absl::Status waited = Wait(); !waited.ok()) return waited;
+    if (!IsReady()) {
+      if (absl::Status waited = Wait(); !waited.ok()) return waited;
+    }
     internal::FutureState<T>& taken = *std::exchange(state_, nullptr);
     std::exception_ptr exception = taken.TakeException();
     FutureResult<T> result = taken.TakeResult();

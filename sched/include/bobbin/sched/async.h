@@ -74,29 +74,40 @@ class ExecutorChoice {
 template <typename F, typename... Arguments>
 using AsyncFuture = Future<internal::AsyncValue<std::decay_t<F>, std::decay_t<Arguments>...>>;
 
-// Has `body(arguments...)` run on the executor; returns an AsyncFuture of them.
+namespace internal {
+
+// Null: the default ones, which are not made.
 template <typename F, typename... Arguments>
-auto Async(ExecutorChoice executor, const TaskOptions& options, F&& body,
-           Arguments&&... arguments) {
-  static_assert((!internal::kBorrows<std::decay_t<Arguments>> && ...),
+AsyncFuture<F, Arguments...> AsyncOn(const ExecutorChoice& executor, const TaskOptions* options,
+                                     F&& body, Arguments&&... arguments) {
+  static_assert((!kBorrows<std::decay_t<Arguments>> && ...),
                 "Async: an argument refers to something of the caller's, who may be gone when the "
                 "body runs: pass a copy, or a shared_ptr");
   absl::StatusOr<Executor*> found = executor.Find();
   if (!found.ok()) {
-    auto [promise, future] =
-        MakePromise<internal::AsyncValue<std::decay_t<F>, std::decay_t<Arguments>...>>();
+    auto [promise, future] = MakePromise<AsyncValue<std::decay_t<F>, std::decay_t<Arguments>...>>();
     promise.Set(std::move(found).status());
     return std::move(future);
   }
-  return internal::SubmitForFuture((*found)->core(), options, std::forward<F>(body),
-                                   std::forward<Arguments>(arguments)...);
+  return SubmitForFuture((*found)->core(), options, std::forward<F>(body),
+                         std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace internal
+
+// Has `body(arguments...)` run on the executor; returns an AsyncFuture of them.
+template <typename F, typename... Arguments>
+auto Async(ExecutorChoice executor, const TaskOptions& options, F&& body,
+           Arguments&&... arguments) {
+  return internal::AsyncOn(executor, &options, std::forward<F>(body),
+                           std::forward<Arguments>(arguments)...);
 }
 template <typename F, typename... Arguments>
 requires(!std::is_same_v<std::decay_t<F>, TaskOptions>) auto Async(ExecutorChoice executor,
                                                                    F&& body,
                                                                    Arguments&&... arguments) {
-  return Async(executor, TaskOptions{}, std::forward<F>(body),
-               std::forward<Arguments>(arguments)...);
+  return internal::AsyncOn(executor, nullptr, std::forward<F>(body),
+                           std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace bobbin

@@ -140,9 +140,7 @@ class Executor {
   template <typename F>
   absl::Status Submit(const TaskOptions& options, F&& body);
   template <typename F>
-  absl::Status Submit(F&& body) {
-    return Submit(TaskOptions{}, std::forward<F>(body));
-  }
+  absl::Status Submit(F&& body);
 
   ExecutorStatistics Statistics() const;
 
@@ -172,7 +170,11 @@ namespace bobbin {
 
 template <typename F>
 absl::Status Executor::Submit(const TaskOptions& options, F&& body) {
-  return internal::SubmitForgotten(core(), options, std::forward<F>(body));
+  return internal::SubmitForgotten(core(), &options, std::forward<F>(body));
+}
+template <typename F>
+absl::Status Executor::Submit(F&& body) {
+  return internal::SubmitForgotten(core(), nullptr, std::forward<F>(body));
 }
 
 }  // namespace bobbin

@@ -215,11 +215,20 @@ class FutureStateBase {
   virtual void DropUnread() noexcept {}
 
   // Takes the lock for the one who sets the result; false if there is one.
-  [[nodiscard]] bool BeginSet() noexcept;
+  [[nodiscard]] bool BeginSet() noexcept {
+    const uint32_t word = word_.Lock();
+    if (__builtin_expect((word & kReady) == 0, 1)) return true;
+    word_.Unlock(word);
+    return false;
+  }
   // Whether a function waits for the result, which Publish returns. REQUIRES: the lock.
   bool has_continuation() const noexcept { return continuation_ != nullptr; }
   // Makes the result seen, gives up the lock, unparks the reader. Returns what is to run next.
-  Continuation* Publish() noexcept;
+  Continuation* Publish() noexcept {
+    if (waiter_ != nullptr || continuation_ != nullptr) return PublishToReader();
+    word_.Unlock(kReady);
+    return nullptr;
+  }
   // The same for a producer that has no more to do with it: gives its reference up, too. REQUIRES:
   // the other one is the reader's, who is yet to come for the result.
   void PublishAndRelease() noexcept {
@@ -235,6 +244,8 @@ class FutureStateBase {
 
  private:
   static constexpr uint32_t kReady = 2;  // Beside the lock's bit.
+
+  Continuation* PublishToReader() noexcept;
 
   WordLock<uint32_t, 1> word_{0};
   Atomic<uint32_t> references_{2};  // Changed by whoever comes or goes; see above.
@@ -257,7 +268,7 @@ class FutureState : public FutureStateBase {
   // Sets the result; false, and `result` is untouched, if there is one.
   [[nodiscard]] bool TrySet(Result&& result) noexcept {
     if (!BeginSet()) return false;
-    MoveResult(std::move(result), result_);
+    result_.emplace(std::move(result));
     RunAll(Publish());
     return true;
   }
@@ -268,13 +279,16 @@ class FutureState : public FutureStateBase {
     return true;
   }
 
-  // The result, taken; whether it is an exception. REQUIRES: IsReady(), and only once.
-  Result TakeResult() noexcept { return std::move(result_); }
+  // The result, taken, of no meaning beside an exception. REQUIRES: IsReady(), and only once.
+  Result TakeResult() noexcept {
+    if (__builtin_expect(!result_.has_value(), 0)) return Result();
+    return *std::move(result_);
+  }
   std::exception_ptr TakeException() noexcept { return std::exchange(exception_, nullptr); }
 
  protected:
   // Written before it is ready; the reader's from then on.
-  Result result_{};
+  std::optional<Result> result_;
   std::exception_ptr exception_;
 };
 
@@ -320,7 +334,7 @@ class ChainedState final : public FutureState<U>, public Continuation {
     }
     const bool is_first = this->BeginSet();
     BOBBIN_CHECK(is_first, "only its function feeds a chained future");
-    MoveResult(std::move(output), this->result_);
+    this->result_.emplace(std::move(output));
     this->exception_ = std::move(exception);
     Continuation* const next = this->Publish();
     this->Release();  // What the source had.

@@ -179,6 +179,7 @@ class Task final : public Thread, public IntrusiveLink {
   void SetName(std::string_view name);
   // Runs the body on the calling stack and keeps what it ends with.
   void RunBody() noexcept;
+  void TellFailure(const absl::Status& status, const std::exception_ptr& exception) noexcept;
   // Tells owner or handle; true if the block is now the caller's to free.
   [[nodiscard]] bool TellEnd() noexcept;
   [[nodiscard]] bool TellHandle() noexcept;

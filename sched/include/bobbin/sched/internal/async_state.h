@@ -93,7 +93,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
   using Returned = BodyResult<F, Arguments...>;
 
   template <typename G, typename... A>
-  AsyncState(ExecutorCore& executor, const TaskOptions& options, G&& body, A&&... arguments)
+  AsyncState(ExecutorCore& executor, const TaskOptions* options, G&& body, A&&... arguments)
       : AsyncTask(executor, options),
         body_(std::in_place, std::forward<G>(body), std::forward<A>(arguments)...) {}
 
@@ -146,7 +146,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
   };
 
   bool Execute() noexcept override {
-    kept_.reset();
+    if (may_run_again()) kept_.reset();
     thrown_ = CaptureException([this] {
       if constexpr (kIsFuture<Returned>) {
         kept_.emplace(Call());
@@ -154,7 +154,8 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
         kept_.emplace(CallForResult([this]() -> Returned { return Call(); }));
       }
     });
-    if (thrown_ != nullptr) return false;
+    if (!may_run_again()) body_.reset();
+    if (__builtin_expect(thrown_ != nullptr, 0)) return false;
     if constexpr (kIsFuture<Returned>) {
       return true;
     } else {
@@ -200,9 +201,8 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
       SettleAndGiveUp(*std::move(kept_), nullptr);
       return;
     }
-    FutureResult<T> failure{};
-    if (thrown_ == nullptr) failure = std::move(error_);
-    SettleAndGiveUp(std::move(failure), std::move(thrown_));
+    if (thrown_ != nullptr) return SettleAndGiveUp(FutureResult<T>(), std::move(thrown_));
+    SettleAndGiveUp(std::move(error_), nullptr);
   }
 
   // The result is to be that of `other`, whenever that comes. The relay has the path's reference.
@@ -243,7 +243,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
   }
   void Fill(FutureResult<T>&& result, std::exception_ptr exception) noexcept {
     is_failure_ = exception != nullptr || !StatusOf(result).ok();
-    MoveResult(std::move(result), this->result_);
+    this->result_.emplace(std::move(result));
     this->exception_ = std::move(exception);
   }
 
@@ -257,7 +257,7 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
     return nullptr;
   }
   void DropUnread() noexcept override {
-    if (is_failure_) ReportUncaught(StatusOf(this->result_), this->exception_);
+    if (is_failure_) ReportUncaught(StatusOf(*this->result_), this->exception_);
   }
 
   std::optional<std::tuple<F, Arguments...>> body_;
@@ -269,11 +269,11 @@ class AsyncState final : public FutureState<T>, public AsyncTask {
   bool is_failure_ = false;    // Written before it is ready: the body's own, and not a drop.
 };
 
-// Given to `executor`; if that refuses it, its future says why.
+// Given to `executor`; if that refuses it, its future says why. Below, no options are the default.
 absl::Status SubmitTask(ExecutorCore& executor, AsyncTask& task) noexcept;
 
 template <typename F, typename... Arguments>
-auto SubmitForFuture(ExecutorCore& executor, const TaskOptions& options, F&& body,
+auto SubmitForFuture(ExecutorCore& executor, const TaskOptions* options, F&& body,
                      Arguments&&... arguments) {
   using T = AsyncValue<std::decay_t<F>, std::decay_t<Arguments>...>;
   using State = AsyncState<T, std::decay_t<F>, std::decay_t<Arguments>...>;
@@ -286,7 +286,7 @@ auto SubmitForFuture(ExecutorCore& executor, const TaskOptions& options, F&& bod
 }
 
 template <typename F>
-absl::Status SubmitForgotten(ExecutorCore& executor, const TaskOptions& options, F&& body) {
+absl::Status SubmitForgotten(ExecutorCore& executor, const TaskOptions* options, F&& body) {
   using State = AsyncState<AsyncValue<std::decay_t<F>>, std::decay_t<F>>;
   State& state = *std::make_unique<State>(executor, options, std::forward<F>(body)).release();
   state.Forget();

@@ -54,6 +54,7 @@
 #include <bobbin/core/internal/context_node.h>
 #include <bobbin/core/internal/intrusive_list.h>
 #include <bobbin/sched/internal/pool_task.h>
+#include <bobbin/sched/span.h>
 #include <bobbin/sched/task_options.h>
 
 namespace bobbin {
@@ -115,10 +116,17 @@ class AsyncTask : public PoolTask, public LiveTask {
     absl::AnyInvocable<void()> decorated;
   };
 
-  AsyncTask(ExecutorCore& executor, const TaskOptions& options);
-  ~AsyncTask();
+  // Without options it has the default ones.
+  AsyncTask(ExecutorCore& executor, const TaskOptions* options) : executor_(executor) {
+    if (__builtin_expect(options != nullptr, 0)) Take(*options);
+    if (__builtin_expect(Tracing::IsOn(), 0)) JoinTrace(options);
+  }
+  ~AsyncTask() = default;
 
-  // Calls the body, and keeps what comes of it. True if it has succeeded.
+  // Whether there may be another attempt.
+  bool may_run_again() const noexcept { return extras_ != nullptr; }
+  // Calls the body, and keeps what comes of it; destroys the body, unless it may run again. True if
+  // it has succeeded.
   virtual bool Execute() noexcept = 0;
   // What the last Execute kept, if it was an error; OK for an exception.
   virtual absl::Status LastError() const noexcept = 0;
@@ -126,7 +134,7 @@ class AsyncTask : public PoolTask, public LiveTask {
   virtual std::exception_ptr LastException() const noexcept = 0;
   // Instead of Execute: an error to keep.
   virtual void KeepError(absl::Status error) noexcept = 0;
-  // Destroys the body: there will be no other attempt.
+  // Destroys the body: there is no other attempt.
   virtual void EndBody() noexcept = 0;
   // Makes what was kept the future's result, and gives the path's reference up.
   virtual void Deliver() noexcept = 0;
@@ -146,6 +154,9 @@ class AsyncTask : public PoolTask, public LiveTask {
   // What follows the body's last line: its end is counted, its future gets the result. Returns what
   // is to be begun in its place. The task is not touched after this.
   AsyncTask* Conclude() noexcept;
+  // On the submitting thread: keeps what is out of the ordinary.
+  void Take(const TaskOptions& options);
+  void JoinTrace(const TaskOptions* options);
   // On the submitting thread: has the executor's decorator go around the body.
   void Decorate(const TaskDecorator& decorator);
   void ExecuteOnce() noexcept {
@@ -171,8 +182,8 @@ class AsyncTask : public PoolTask, public LiveTask {
   MonotonicTime given_at_;                // Or due. Of timed and traced tasks on virtual threads.
   MonotonicTime begun_at_;                // Of timed tasks.
   Atomic<State> state_{State::kWaiting};  // See above.
-  uint8_t share_ = 0;       // Of its executor's; written by its submitter.
-  bool is_traced_ = false;  // Never changes: whether it may have a span that is kept.
+  uint8_t share_ = 0;                     // Of its executor's; written by its submitter.
+  bool is_traced_ = false;                // Never changes: whether it may have a span that is kept.
   bool is_timed_ = false;
   bool is_lent_ = false;        // It runs on its submitter's thread.
   bool is_discounted_ = false;  // It waits for the end of its executor itself.
