@@ -3,6 +3,7 @@
 // The operating system of a simulation: in the place of os.cc and futex.cc.
 
 #include <bobbin/core/clock.h>
+#include <bobbin/core/internal/asymmetric_fence.h>
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/futex.h>
 #include <bobbin/core/internal/os.h>
@@ -18,6 +19,10 @@ MonotonicTime MonotonicNow() {
 }
 
 namespace internal {
+
+bool HasHeavyFence() noexcept { return true; }
+
+void HeavyFence() noexcept { AtomicThreadFence(std::memory_order_seq_cst); }
 
 bool HasFault(FaultPoint point) noexcept { return Simulator::Fails(point); }
 

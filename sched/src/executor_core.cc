@@ -72,7 +72,12 @@ ExecutorCore::ExecutorCore(Runtime& runtime, std::string name, ThreadKind kind,
       options_(std::move(options)),
       sink_(std::move(sink)),
       share_count_(std::min(static_cast<size_t>(runtime.core().carrier_count()) + 1, kSharesMax)),
-      shares_(std::make_unique<Share[]>(share_count_)) {}
+      shares_have_owners_(static_cast<size_t>(runtime.core().carrier_count()) < kSharesMax &&
+                          HasHeavyFence()),
+      shares_(std::make_unique<Share[]>(share_count_)) {
+  if (!shares_have_owners_) return;
+  for (Share& share : shares().subspan(1)) share.lock.AllowBias();
+}
 
 ExecutorCore::~ExecutorCore() = default;
 
@@ -80,7 +85,10 @@ ExecutorCore::~ExecutorCore() = default;
 
 ExecutorCore::AllLocksHolder::AllLocksHolder(ExecutorCore& core) noexcept
     ABSL_NO_THREAD_SAFETY_ANALYSIS : core_(core) {
-  for (Share& share : core_.shares()) share.lock.Lock();
+  bool is_fence_due = false;
+  for (Share& share : core_.shares()) is_fence_due |= share.lock.LockWithoutFence();
+  if (__builtin_expect(is_fence_due, 0)) HeavyFence();
+  for (Share& share : core_.shares()) share.lock.AwaitOwner();
 }
 
 ExecutorCore::AllLocksHolder::~AllLocksHolder() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -232,7 +240,7 @@ ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t ExecutorStat
 void ExecutorCore::CountWait(AsyncTask& task) noexcept {
   task.begun_at_ = MonotonicNow();
   Share& share = ShareOf(task);
-  SpinLockHolder hold(share.lock);
+  const ShareHolder hold(*this, share, runtime_.core().OwnCarrier());
   ++share.counts.timed;
   Add(task.begun_at_ - task.GivenAt(), share.counts.wait_total, share.counts.wait_max);
 }

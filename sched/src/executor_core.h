@@ -11,8 +11,12 @@
 // for the end. Everything else is done with all locks held, in their order, and so is what makes it
 // plain or not: whoever holds one of them may read that, and finds the rest as it was left.
 //
-// What is under the locks is all that changes, but for the step with which a task begins: an
-// exchange of its state (async_task.h). Who cancels it, drops it, ends it or abandons it changes
+// A carrier's lock is nearly always taken by the carrier itself, and so is biased (biased_lock.h):
+// a task that is submitted, begun and ended on one carrier, while all is plain and nobody looks,
+// costs no read-modify-write here. It is no carrier's own where several have one share.
+//
+// What is under the locks is all that changes, but for the step with which a task begins elsewhere:
+// an exchange of its state (async_task.h). Who cancels it, drops it, ends it or abandons it changes
 // its state under the lock, so that exactly one of them does, and counts it once. When no task is
 // let in any more, and those that wait were dropped, all that are left have begun: so whoever asks
 // them to stop misses none.
@@ -26,8 +30,8 @@
 //
 //   Called from   any thread, unless said otherwise.
 //   Suspends      AwaitDrained.
-//   Cost          Submit and end of a task: a lock, once each, of which there is one for each
-//                 carrier; all of them where it is not plain. Its begin: an exchange.
+//   Cost          Submit, begin and end of a task: a lock, once each, of which there is one for
+//                 each carrier; all of them where it is not plain. A begin elsewhere: an exchange.
 
 #ifndef BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
 #define BOBBIN_SCHED_SRC_EXECUTOR_CORE_H_
@@ -51,8 +55,8 @@
 
 #include <bobbin/core/clock.h>
 #include <bobbin/core/internal/atomic.h>
+#include <bobbin/core/internal/biased_lock.h>
 #include <bobbin/core/internal/intrusive_list.h>
-#include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/core/internal/wait_queue.h>
 #include <bobbin/sched/executor.h>
 #include <bobbin/sched/executors.h>
@@ -163,11 +167,24 @@ class ExecutorCore {
     // With all locks held, this one is.
     void AssertHeld() const noexcept ABSL_ASSERT_EXCLUSIVE_LOCK(lock) {}
 
-    SpinLock lock;
+    BiasedLock lock;  // Its carrier's, if it has one of its own.
     IntrusiveList<LiveTask> live ABSL_GUARDED_BY(lock);
     size_t live_count ABSL_GUARDED_BY(lock) = 0;
     size_t places ABSL_GUARDED_BY(lock) = 0;  // Free ones, of virtual tasks.
     ExecutorStatistics counts ABSL_GUARDED_BY(lock);
+  };
+  // Holds the lock of one for a scope, as its owner where the calling thread is on its carrier.
+  class ABSL_SCOPED_LOCKABLE ShareHolder {
+   public:
+    ShareHolder(const ExecutorCore& core, Share& share, const Carrier* here) noexcept
+        ABSL_EXCLUSIVE_LOCK_FUNCTION(share.lock);
+    ShareHolder(const ShareHolder&) = delete;
+    ShareHolder& operator=(const ShareHolder&) = delete;
+    ~ShareHolder() ABSL_UNLOCK_FUNCTION();
+
+   private:
+    Share& share_;
+    const bool is_owner_;
   };
   // All locks, as one.
   class ABSL_LOCKABLE AllLocks {};
@@ -193,6 +210,10 @@ class ExecutorCore {
   }
   // That of the calling thread's.
   Share& ShareHere() const noexcept;
+  // Whether `share` is that of `carrier`, and of no other one.
+  bool IsOwn(const Share& share, const Carrier* carrier) const noexcept {
+    return shares_have_owners_ && carrier != nullptr && &share == &ShareOn(carrier);
+  }
   std::span<Share> shares() const noexcept { return {shares_.get(), share_count_}; }
   // REQUIRES: a lock.
   bool is_plain() const noexcept {
@@ -288,6 +309,7 @@ class ExecutorCore {
   void Drop(Unbegun which, std::string_view cause) noexcept;
 
   const size_t share_count_;
+  const bool shares_have_owners_;
   const std::unique_ptr<Share[]> shares_;
   // Written with all locks held, and read with one of them.
   Atomic<bool> is_plain_{true};

@@ -14,12 +14,31 @@
 #include "absl/status/status.h"
 
 #include <bobbin/core/internal/current.h>
-#include <bobbin/core/internal/spin_lock.h>
 #include <bobbin/sched/internal/async_task.h>
 
 #include "sched/src/executor_core.h"
+#include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
+
+inline ExecutorCore::ShareHolder::ShareHolder(const ExecutorCore& core, Share& share,
+                                              const Carrier* here) noexcept
+    ABSL_NO_THREAD_SAFETY_ANALYSIS : share_(share),
+                                     is_owner_(core.IsOwn(share, here)) {
+  if (__builtin_expect(is_owner_, 1)) {
+    share_.lock.LockAsOwner();
+  } else {
+    share_.lock.Lock();
+  }
+}
+
+inline ExecutorCore::ShareHolder::~ShareHolder() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (__builtin_expect(is_owner_, 1)) {
+    share_.lock.UnlockAsOwner();
+  } else {
+    share_.lock.Unlock();
+  }
+}
 
 inline absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
   if (__builtin_expect(options_.decorator != nullptr, 0)) task.Decorate(*options_.decorator);
@@ -45,14 +64,24 @@ inline void ExecutorCore::Enlist(Share& share, AsyncTask& task) noexcept {
 }
 
 inline bool ExecutorCore::Begin(AsyncTask& task) noexcept {
-  // relaxed: the exchange publishes it.
+  // relaxed: the lock or the exchange publishes it.
   task.thread_.store(&Current(), std::memory_order_relaxed);
-  AsyncTask::State state = AsyncTask::State::kWaiting;
-  // Pairs with the loads in RequestStop, Abandon and Discount.
-  if (!task.state_.compare_exchange_strong(
-          state, AsyncTask::State::kRunning, std::memory_order_release,
-          std::memory_order_relaxed)) {  // relaxed: it was dropped.
-    return false;
+  Share& share = ShareOf(task);
+  if (IsOwn(share, runtime_.core().OwnCarrier()) && share.lock.TryLockAsOwner()) {
+    // relaxed: whoever drops it has the lock.
+    const bool is_waiting =
+        task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kWaiting;
+    if (is_waiting) SetState(task, AsyncTask::State::kRunning);
+    share.lock.UnlockAsOwner();
+    if (!is_waiting) return false;
+  } else {
+    AsyncTask::State state = AsyncTask::State::kWaiting;
+    // Pairs with the loads in RequestStop, Abandon and Discount.
+    if (!task.state_.compare_exchange_strong(
+            state, AsyncTask::State::kRunning, std::memory_order_release,
+            std::memory_order_relaxed)) {  // relaxed: it was dropped.
+      return false;
+    }
   }
   if (__builtin_expect(task.is_timed_, 0)) CountWait(task);
   return true;
@@ -70,7 +99,7 @@ inline bool ExecutorCore::EndIn(Share& share, AsyncTask& task, Ending ending) no
 inline ExecutorCore::Ended ExecutorCore::End(AsyncTask& task, Ending ending) noexcept {
   Share& share = ShareOf(task);
   {
-    SpinLockHolder hold(share.lock);
+    const ShareHolder hold(*this, share, runtime_.core().OwnCarrier());
     // One that is discounted is not waited for by somebody who is about to wait.
     if (__builtin_expect(is_plain() && !task.is_discounted_, 1)) {
       const bool is_own = EndIn(share, task, ending);

@@ -63,8 +63,9 @@ absl::Status PlatformExecutor::Place(AsyncTask& task, Entry entry) noexcept {
 }
 
 bool PlatformExecutor::EnlistHere(AsyncTask& task) noexcept {
-  Share& share = ShareHere();
-  SpinLockHolder hold(share.lock);
+  const Carrier* const here = runtime_.core().OwnCarrier();
+  Share& share = ShareOn(here);
+  const ShareHolder hold(*this, share, here);
   if (!is_plain()) return false;
   Enlist(share, task);
   return true;

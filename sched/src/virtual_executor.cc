@@ -25,8 +25,9 @@ VirtualExecutor::VirtualExecutor(Runtime& runtime, std::string name, ExecutorOpt
                    std::move(sink)),
       free_(options_.concurrency) {}
 
-inline bool VirtualExecutor::TakePlaceIn(Share& share, AsyncTask& task) noexcept {
-  SpinLockHolder hold(share.lock);
+inline bool VirtualExecutor::TakePlaceIn(Share& share, const Carrier* here,
+                                         AsyncTask& task) noexcept {
+  const ShareHolder hold(*this, share, here);
   if (__builtin_expect(!is_plain() || share.places == 0, 0)) return false;
   --share.places;
   Enlist(share, task);
@@ -55,7 +56,7 @@ inline bool VirtualExecutor::TryStartNew(Carrier& here, AsyncTask& task) noexcep
 
 absl::Status VirtualExecutor::Place(AsyncTask& task, Entry entry) noexcept {
   Carrier* const here = runtime_.core().OwnCarrier();
-  if (__builtin_expect(entry == Entry::kNew && TakePlaceIn(ShareOn(here), task), 1)) {
+  if (__builtin_expect(entry == Entry::kNew && TakePlaceIn(ShareOn(here), here, task), 1)) {
     if (__builtin_expect(here != nullptr && TryStartNew(*here, task), 1)) return absl::OkStatus();
     return StartPlaced(task);
   }

@@ -50,7 +50,7 @@ class VirtualExecutor final : public ExecutorCore {
   Verdict Judge(AsyncTask& task, Entry entry, AsyncTask*& oldest) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   // Enlists the task and takes a place of the share; false if there is none, or all is not plain.
-  bool TakePlaceIn(Share& share, AsyncTask& task) noexcept;
+  bool TakePlaceIn(Share& share, const Carrier* here, AsyncTask& task) noexcept;
   // Takes a place, and some for those who come next; false if there is none.
   bool TakePlace() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(all_);
   // Starts a task that has a place, or drops it, and those behind it, and says why.

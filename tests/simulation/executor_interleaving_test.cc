@@ -101,6 +101,23 @@ TEST(ExecutorInterleavingTest, ATaskBeginsOrIsWithdrawn) {
   });
 }
 
+// On a carrier that has its share of the executor for itself.
+TEST(ExecutorInterleavingTest, AWarmCarriersTaskBeginsOrIsWithdrawn) {
+  ExpectExplored({.carriers = 1, .preemptions_max = 1}, [] {
+    Executor& executor = VirtualNamed("v");
+    for (int i = 0; i < 2; ++i) BOBBIN_CHECK(Async(executor, [] {}).Get().ok(), "it has room");
+    Plain<int> runs(0);
+    Future<void> future = Async(executor, [&runs] { runs.Write(runs.Read() + 1); });
+    bool is_withdrawn = false;
+    OsThread canceller([&] { is_withdrawn = future.TryCancel(); });
+    AwaitIdle();
+    canceller.Join();
+    BOBBIN_CHECK(absl::IsCancelled(future.Get()) == is_withdrawn, "its future says which");
+    BOBBIN_CHECK(runs.Read() == (is_withdrawn ? 0 : 1), "it runs once, or not at all");
+    CheckBalance(executor);
+  });
+}
+
 TEST(ExecutorInterleavingTest, APlaceIsPassedOn) {
   ExpectExplored({.preemptions_max = 1, .old_reads_max = 0}, [] {
     WithSinglePlace(1, [](Executor& single) {

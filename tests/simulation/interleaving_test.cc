@@ -15,6 +15,7 @@
 #include <bobbin/core/condition.h>
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
+#include <bobbin/core/internal/biased_lock.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/wait_group.h>
@@ -66,6 +67,28 @@ TEST(InterleavingTest, ADeadlinePassesWhileAnEventIsSet) {
     const absl::Status status = event.WaitUntil(Deadline::After(milliseconds(1)));
     BOBBIN_CHECK(status.ok() || absl::IsDeadlineExceeded(status), "one of the two");
     BOBBIN_CHECK(event.Wait().ok(), "a wait whose deadline has passed leaves nothing behind");
+  });
+}
+
+// With an owner that gets it for itself meanwhile.
+TEST(InterleavingTest, ABiasedLockIsHeldByOne) {
+  ExpectExplored({.preemptions_max = 2}, [] {
+    internal::BiasedLock lock;
+    lock.AllowBias();
+    Plain<int> inside(0);
+    const auto enter = [&inside] { inside.Write(inside.Read() + 1); };
+    OsThread other([&] {
+      lock.Lock();
+      enter();
+      lock.Unlock();
+    });
+    for (int i = 0; i < 4; ++i) {
+      lock.LockAsOwner();
+      enter();
+      lock.UnlockAsOwner();
+    }
+    other.Join();
+    BOBBIN_CHECK(inside.Read() == 5, "one was lost");
   });
 }
 

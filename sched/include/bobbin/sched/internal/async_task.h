@@ -11,15 +11,16 @@
 //
 // Transitions
 //
-//   kWaiting -> kRunning             Begin      its thread, by an exchange, without a lock
+//   kWaiting -> kRunning             Begin      its thread, by an exchange, without a lock; or with
+//                                               that of its share, where that is cheaper
 //   kWaiting -> kEnded               Claim      who cancels, drops or refuses it, by an exchange,
 //                                               with the executor's locks
 //   kDelayed -> kEnded, kWaiting     Claim, ServeDelays, with the locks
 //   kWaiting, kRunning -> kDelayed   PutDelay   its submitter or its thread, with the locks
 //   kRunning -> kEnded               End, Abandon, with the lock of its share
 //
-// So a task begins or is dropped, and not both: the exchange decides. And it is ended or abandoned,
-// and not both: the lock decides.
+// So a task begins or is dropped, and not both: the exchange decides, or the lock, which who drops
+// it has. And it is ended or abandoned, and not both: the lock decides.
 //
 // Who owns it. It is a future's state with two references: the reader's, and the one of the path
 // that it is on: the list of delays, a queue, a thread. Who takes it off its path gives that
