@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what connections at rest cost an echo server: memory, CPU, and the time of one answer.
+"""Measures what connections at rest cost a server: memory, CPU, and the time of one answer.
 
 usage: idle_connections.py [--connections N] [--processes P] [--backends LIST] [--carriers C]
                            [--stack-bytes B] [FOLDER]
 
 FOLDER holds bobbin_echo_server; build/release/bench if not given. Each connection sends one message
-and gets its echo, one after the other, and is then left alone. Memory is what the server's private
-memory and page tables have grown by, for each connection; the kernel's part is not in it.
+and gets its echo, one after the other, and is then left alone. With the backend `bobbin-http` it is
+bobbin_http_server, a request and its answer. Memory is what the server's private memory and page
+tables have grown by when all are at rest, for each connection; the kernel's part is not in it.
 
 A process may have so many descriptors open and no more, so many connections take several servers,
 each at a loopback address of its own, and as many clients, which are processes of their own, too:
@@ -46,24 +47,33 @@ def switches(pid):
             count += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", file.read(), re.M)[1])
     return count
 
-def answer_us(connection):
+QUESTIONS = {"bobbin-http": (b"GET / HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n",
+                             b"Hello, World!")}
+
+def answer_us(connection, backend):
+    question, end = QUESTIONS.get(backend, (b"ping", b"ping"))
     begin = time.perf_counter_ns()
-    connection.sendall(b"ping")
-    if connection.recv(4) != b"ping":
+    connection.sendall(question)
+    if not connection.recv(4096).endswith(end):
         raise SystemExit("idle_connections.py: a wrong answer")
     return (time.perf_counter_ns() - begin) / 1000
+
+def command(folder, backend, host, options):
+    carriers = options.carriers if backend.startswith("bobbin") else 1
+    program = "bobbin_http_server" if backend == "bobbin-http" else "bobbin_echo_server"
+    kind = [] if backend == "bobbin-http" else [f"--backend={backend}"]
+    return [os.path.join(folder, program), *kind, f"--host={host}", f"--carriers={carriers}",
+            f"--stack-bytes={options.stack_bytes}"]
 
 class Server:
     """A server, and one connection to it."""
 
-    def __init__(self, path, backend, host, options):
-        carriers = options.carriers if backend.startswith("bobbin") else 1
-        self.process = subprocess.Popen(
-            [path, f"--backend={backend}", f"--host={host}", f"--carriers={carriers}",
-             f"--stack-bytes={options.stack_bytes}"], stdout=subprocess.PIPE, text=True)
+    def __init__(self, backend, host, options):
+        self.process = subprocess.Popen(command(options.folder, backend, host, options),
+                                        stdout=subprocess.PIPE, text=True)
         self.address = (host, int(self.process.stdout.readline().rsplit(":", 1)[1]))
         self.first = socket.create_connection(self.address)
-        self.alone = statistics.median(answer_us(self.first) for _ in range(1000))
+        self.alone = statistics.median(answer_us(self.first, backend) for _ in range(1000))
         self.memory = self.memory_bytes()
 
     def memory_bytes(self):
@@ -76,21 +86,21 @@ class Server:
 class Client:
     """A process that holds connections to one server, and asks over them when it is told to."""
 
-    def __init__(self, address, connections):
+    def __init__(self, backend, address, connections):
         self.pipe, end = multiprocessing.Pipe()
         self.process = multiprocessing.Process(target=Client.serve,
-                                               args=(address, connections, end))
+                                               args=(backend, address, connections, end))
         self.process.start()
 
     @staticmethod
-    def serve(address, connections, pipe):
+    def serve(backend, address, connections, pipe):
         opened = []
         for _ in range(connections):
             opened.append(socket.create_connection(address))
-            answer_us(opened[-1])
+            answer_us(opened[-1], backend)
         pipe.send(connections)
         while (count := pipe.recv()) != 0:
-            pipe.send([answer_us(opened[i * 7919 % connections]) for i in range(count)])
+            pipe.send([answer_us(opened[i * 7919 % connections], backend) for i in range(count)])
 
     def await_opened(self):
         return self.pipe.recv()
@@ -103,16 +113,16 @@ class Client:
         self.pipe.send(0)
         self.process.join()
 
-def measure(path, backend, options):
+def measure(backend, options):
     hosts = [f"127.0.0.{i + 1}" for i in range(options.processes)]
     each = options.connections // options.processes
     servers, clients = [], []
     try:
-        servers = [Server(path, backend, host, options) for host in hosts]
-        clients = [Client(server.address, each) for server in servers]
+        servers = [Server(backend, host, options) for host in hosts]
+        clients = [Client(backend, server.address, each) for server in servers]
         opened = sum(client.await_opened() for client in clients)
-        grown = sum(server.memory_bytes() - server.memory for server in servers)
         time.sleep(3)  # Until the last of them are at rest.
+        grown = sum(server.memory_bytes() - server.memory for server in servers)
         pids = [server.process.pid for server in servers]
         cpu, slept = sum(map(cpu_seconds, pids)), sum(map(switches, pids))
         time.sleep(options.seconds)
@@ -143,7 +153,7 @@ def main():
     print(f"{'backend':14} {'connections':>11} {'memory':>11} {'CPU':>8} {'sleeps/s':>10}"
           f" {'alone us':>10} {'among us':>10} {'p99':>10}")
     for backend in options.backends.split():
-        measure(os.path.join(options.folder, "bobbin_echo_server"), backend, options)
+        measure(backend, options)
 
 if __name__ == "__main__":
     main()

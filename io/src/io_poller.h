@@ -53,12 +53,13 @@ class IoPoller : public Poller {
   void CountCopiedSend() noexcept { copied_sends_.add(1); }
   uint64_t copied_sends() const noexcept { return copied_sends_.value(); }
 
- protected:
   // The buffers of pooled receives, from the first of these on.
   BufferPool& Pool() {
     if (__builtin_expect(pool_ == nullptr, 0)) MakePool();
     return *pool_;
   }
+
+ protected:
   // At the end; `ring` is what the pool was attached to, if it was.
   void ClosePool(Ring* ring) noexcept;
   // As MakeCall, for a pooled receive.

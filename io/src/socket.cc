@@ -17,6 +17,7 @@
 #include <bobbin/core/internal/current.h>
 #include <bobbin/core/status.h>
 
+#include "io/src/buffer_pool.h"
 #include "io/src/io_poller.h"
 
 namespace bobbin::io::internal {
@@ -168,6 +169,20 @@ absl::Status Socket::WaitReadable() {
                                   : BlockingAwait(self, fd(), POLLIN);
   if (ready >= 0 && !is_closing()) return absl::OkStatus();
   return AfterReceive(std::min(ready, Result{0})).status();
+}
+
+absl::StatusOr<PooledBytes> Socket::FillPooled(
+    absl::FunctionRef<absl::StatusOr<size_t>(std::span<std::byte>)> read) {
+  const bool is_virtual = Current().role() == Role::kVirtual;
+  BufferPool* const pool = is_virtual ? &CurrentIoPoller().Pool() : nullptr;
+  std::byte* const buffer =
+      is_virtual ? pool->Take()
+                 : std::make_unique_for_overwrite<std::byte[]>(PooledBytes::kBytesMax).release();
+  PooledBytes all(pool, {buffer, PooledBytes::kBytesMax});
+  BOBBIN_ASSIGN_OR_RETURN(const size_t filled, read(all.bytes()));
+  if (filled == 0) return PooledBytes();
+  all.bytes_ = all.bytes_.first(filled);
+  return all;
 }
 
 absl::StatusOr<size_t> Socket::Write(std::span<const std::byte> bytes) {

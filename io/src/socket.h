@@ -39,6 +39,7 @@
 #include <span>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -118,6 +119,10 @@ class Socket {
   Progress WriteZeroCopy(std::span<const std::byte> bytes);
   // `how` is one of SHUT_RD, SHUT_WR and SHUT_RDWR.
   absl::Status Shutdown(int how);
+
+  // Has `read` fill one of the carrier's buffers, which is empty if that was nothing.
+  static absl::StatusOr<PooledBytes> FillPooled(
+      absl::FunctionRef<absl::StatusOr<size_t>(std::span<std::byte>)> read);
 
   // --- One transfer. REQUIRES: the calling thread is inside as reader or writer.
 

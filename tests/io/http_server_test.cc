@@ -19,6 +19,7 @@
 #include <bobbin/core/vthread.h>
 #include <bobbin/io/http/server.h>
 #include <bobbin/sched/run_blocking.h>
+#include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
 
@@ -361,6 +362,29 @@ BOBBIN_IO_TEST(HttpServerTest, WithoutARequestAConnectionIsClosedInTime) {
   ASSERT_OK(once.WriteAll(Bytes(Get("/"))));
   EXPECT_EQ(WithoutDates(ReadToEnd(once)), Answer("GET / []"));
   EXPECT_EQ(server.Statistics().connections.failed, 0U);
+}
+
+// Without a request it soon gives back what it holds, and takes it anew with the next one.
+BOBBIN_IO_TEST(HttpServerTest, AConnectionGoesOnAfterARest) {
+  Server server({}, ListenHere(), Mirror);
+  const std::string long_target = "/" + std::string(7000, 'a');
+  std::vector<io::TcpStream> clients;
+  for (int i = 0; i < 6; ++i) clients.push_back(ConnectTo(server.local_address()));
+  for (int round = 0; round < 2; ++round) {
+    for (io::TcpStream& client : clients) {
+      // Also one that does not fit into a buffer of the pool, and one in pieces.
+      ASSERT_OK(client.WriteAll(Bytes(Get(long_target) + "POST /b HTTP/1.1\r\nHost: x\r\n")));
+      EXPECT_EQ(WithoutDates(ReadUntil(client, "[]")), Answer("GET " + long_target + " []"));
+      ASSERT_OK(client.WriteAll(Bytes("Transfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n")));
+      ASSERT_OK(client.WriteAll(Bytes("0\r\n\r\n")));
+      EXPECT_EQ(WithoutDates(ReadUntil(client, "[bo]")), Answer("POST /b [bo]"));
+    }
+    EXPECT_OK(SleepFor(milliseconds(250)));
+  }
+  AwaitTrue([&] { return server.Statistics().connections.idle == clients.size(); });
+  const io::DrainResult result = server.Drain({.grace = hours(1)});
+  EXPECT_EQ(result.idle, clients.size());
+  for (io::TcpStream& client : clients) EXPECT_EQ(ReadToEnd(client), "");
 }
 
 BOBBIN_IO_TEST(HttpServerTest, WhoTakesNothingIsDroppedInTime) {

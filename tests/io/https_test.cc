@@ -19,6 +19,7 @@
 #include <bobbin/io/http/server.h>
 #include <bobbin/io/process.h>
 #include <bobbin/io/server.h>
+#include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
 
@@ -78,6 +79,19 @@ BOBBIN_IO_TEST(HttpsTest, RequestsAndBodiesGoOverOneConnection) {
               IsOkAndHolds(std::string("PUT /a [in pieces]")));
   EXPECT_EQ(client.Statistics().connected, 1U);
   EXPECT_EQ(client.Statistics().reused, 2U);
+  EXPECT_EQ(tls.Statistics().handshakes, 1U);
+}
+
+BOBBIN_IO_TEST(HttpsTest, AConnectionGoesOnAfterARest) {
+  const io::TlsServerContext tls = ServerContext();
+  Server server({.tls = tls}, ListenHere(), Mirror);
+  Client client({.tls = ClientContext()});
+  const std::string url = Url(server.local_address(), "/" + std::string(7000, 'a'));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Fetch(client, {.method = "POST", .url = url, .body = "body"}),
+                IsOkAndHolds(testing::EndsWith("a [body]")));
+    EXPECT_OK(SleepFor(milliseconds(250)));
+  }
   EXPECT_EQ(tls.Statistics().handshakes, 1U);
 }
 

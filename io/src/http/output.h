@@ -39,6 +39,8 @@ class Output {
   absl::Status Append(std::string_view bytes);
   // Sends what has been gathered.
   absl::Status Flush() { return gathered_.empty() ? absl::OkStatus() : Send({}); }
+  // Holds no memory until there is something again. REQUIRES: nothing is gathered.
+  void Release() { std::string().swap(gathered_); }
   // Sends if enough has been gathered.
   absl::Status FlushIfFull() {
     return gathered_.size() < kGatheredMax ? absl::OkStatus() : Send({});

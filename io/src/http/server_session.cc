@@ -17,6 +17,7 @@
 
 #include "io/src/http/ascii.h"
 #include "io/src/http/spans.h"
+#include "io/src/unused_stack.h"
 
 namespace bobbin::io::http::internal {
 
@@ -26,6 +27,10 @@ namespace {
 // after the last answer: how much, and for how long, so that the peer gets that. Not tuned.
 constexpr uint64_t kDiscardBytesMax = uint64_t{256} << 10;
 constexpr std::chrono::seconds kLingerDuration{1};
+
+// Without a request: after that a connection gives back what is not needed to wait for one. Its
+// buffers it has given back before. Not tuned.
+constexpr std::chrono::milliseconds kRestAfter{200};
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -175,16 +180,35 @@ ServerSession::Next ServerSession::AwaitHead() {
 ServerSession::Next ServerSession::AwaitFirstByte() {
   end_ = output_.Flush();
   if (!end_.ok()) return Next::kEnd;
-  const DeadlineScope scope(options_.idle_duration);
+  input_.Release();
   connection_.MarkIdle();
-  const absl::StatusOr<size_t> received = transport_.Read(input_.Room());
+  absl::StatusOr<PooledBytes> received = ReadFirstBytes();
   connection_.MarkBusy();
-  if (received.ok() && *received > 0) {
-    input_.Received(*received);
+  if (received.ok() && !received->empty()) {
+    input_.Adopt(*std::move(received));
     return Next::kRequest;
   }
   end_ = absl::IsDeadlineExceeded(received.status()) ? absl::OkStatus() : received.status();
   return Next::kEnd;
+}
+
+absl::StatusOr<PooledBytes> ServerSession::ReadFirstBytes() {
+  // What is there below is made anew by a request, so at first it stays.
+  const bool may_rest = options_.idle_duration > kRestAfter;
+  {
+    const DeadlineScope scope(may_rest ? kRestAfter : options_.idle_duration);
+    absl::StatusOr<PooledBytes> received = transport_.ReadPooled();
+    if (!may_rest || !absl::IsDeadlineExceeded(received.status())) return received;
+  }
+  Rest();
+  const DeadlineScope scope(options_.idle_duration - kRestAfter);
+  return transport_.ReadPooled();
+}
+
+void ServerSession::Rest() {
+  output_.Release();
+  head_ = RequestHead();
+  io::internal::ReleaseUnusedStack();
 }
 
 ServerSession::Next ServerSession::ReceiveMore(Deadline deadline) {

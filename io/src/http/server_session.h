@@ -58,6 +58,10 @@ class ServerSession {
 
   Next AwaitHead();
   Next AwaitFirstByte();
+  // Waits for it; after a while without memory.
+  absl::StatusOr<PooledBytes> ReadFirstBytes();
+  // Gives back what the next request can have anew.
+  void Rest();
   // Receives more of a head. kRequest: there is more.
   Next ReceiveMore(Deadline deadline);
   Next Refuse(Refusal refusal);

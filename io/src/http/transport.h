@@ -5,7 +5,7 @@
 // The layer above knows no sockets, so that another kind of connection is another class here.
 //
 //   Called from   one thread at a time.
-//   Suspends      Read and Write.
+//   Suspends      Read, ReadPooled and Write.
 //   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED; after that a Write has sent an
 //                 unknown part.
 //   Errors        those of the stream below.
@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include <bobbin/io/pooled_bytes.h>
 #include <bobbin/io/tcp.h>
 
 namespace bobbin::io::http::internal {
@@ -33,6 +34,8 @@ class Transport {
 
   // Waits until something comes and returns how much; 0 when the peer has finished.
   virtual absl::StatusOr<size_t> Read(std::span<std::byte> buffer) = 0;
+  // The same, and waits without a buffer; empty when the peer has finished.
+  virtual absl::StatusOr<PooledBytes> ReadPooled() = 0;
   // Waits until the peer's side takes something of `first` and then `second`, and returns how much.
   virtual absl::StatusOr<size_t> Write(std::string_view first, std::string_view second) = 0;
   // Tells the peer that nothing more will be written.
@@ -51,6 +54,7 @@ class TcpTransport final : public Transport {
   explicit TcpTransport(TcpStream& stream) : stream_(stream) {}
 
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer) override { return stream_.Read(buffer); }
+  absl::StatusOr<PooledBytes> ReadPooled() override { return stream_.ReadPooled(); }
   absl::StatusOr<size_t> Write(std::string_view first, std::string_view second) override {
     const std::array parts = {std::as_bytes(std::span(first)), std::as_bytes(std::span(second))};
     return second.empty() ? stream_.Write(parts[0]) : stream_.Write(parts);

@@ -232,6 +232,13 @@ absl::StatusOr<size_t> TlsChannel::ReadAsReader(std::span<std::byte> buffer) {
   }
 }
 
+absl::StatusOr<PooledBytes> TlsChannel::ReadPooled() {
+  const Turn turn(*this, User::kReader);
+  if (!turn.ok()) return turn.Refusal();
+  if (IsDrained()) BOBBIN_RETURN_IF_ERROR(Receive());
+  return Socket::FillPooled([this](std::span<std::byte> buffer) { return ReadAsReader(buffer); });
+}
+
 absl::Status TlsChannel::Receive() {
   // Under the mutex what has come is put where OpenSSL finds it; waiting is done without.
   std::unique_ptr<std::byte[]> bulk;

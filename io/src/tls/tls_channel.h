@@ -32,7 +32,7 @@
 //
 //   Called from   one reader and one writer at a time, virtual, platform or foreign; Close and
 //                 IsQuiet: any thread.
-//   Suspends      Handshake, Read, Write, ShutdownWrite.
+//   Suspends      Handshake, Read, ReadPooled, Write, ShutdownWrite.
 //   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED; see TlsStream.
 //   Lifetime      The socket must outlive it.
 
@@ -83,6 +83,8 @@ class TlsChannel {
 
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
   absl::Status ReadExact(std::span<std::byte> buffer);
+  // Waits without a buffer; empty at the end.
+  absl::StatusOr<PooledBytes> ReadPooled();
   // Some of it: one turn.
   absl::StatusOr<size_t> Write(std::span<const std::span<const std::byte>> parts);
   // All of it.

@@ -3,7 +3,7 @@
 // TlsTransport: TLS over a TcpStream, as HTTP's transport.
 //
 //   Called from   as Transport. Close: any thread.
-//   Suspends      Read, Write and ShutdownWrite.
+//   Suspends      Read, ReadPooled, Write and ShutdownWrite.
 //   Cancellation  They return CANCELLED or DEADLINE_EXCEEDED.
 //   Errors        those of TlsStream.
 
@@ -41,6 +41,11 @@ class TlsTransport final : public http::internal::Transport {
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer) override {
     absl::StatusOr<size_t> read = channel_->Read(buffer);
     if (!read.ok() && cut_off_ == CutOff::kIsAnEnd && channel_->was_cut_off()) return size_t{0};
+    return read;
+  }
+  absl::StatusOr<PooledBytes> ReadPooled() override {
+    absl::StatusOr<PooledBytes> read = channel_->ReadPooled();
+    if (!read.ok() && cut_off_ == CutOff::kIsAnEnd && channel_->was_cut_off()) return PooledBytes();
     return read;
   }
   absl::StatusOr<size_t> Write(std::string_view first, std::string_view second) override {

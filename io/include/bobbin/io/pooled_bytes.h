@@ -60,7 +60,7 @@ class PooledBytes {
   void GiveBack() noexcept;
 
   internal::BufferPool* pool_ = nullptr;  // Null: a buffer that was allocated.
-  std::span<std::byte> bytes_;            // From the beginning of the buffer on.
+  std::span<std::byte> bytes_;            // From the beginning of the buffer on, of kBytesMax.
 };
 
 }  // namespace bobbin::io
