@@ -339,8 +339,11 @@ BOBBIN_TEST(FutureThenTest, AnExceptionPassesByAndIsRethrownAtTheEnd) {
   EXPECT_THROW(static_cast<void>(chained.Get()), std::runtime_error);
 }
 
+// More than a stack has room for. A simulation runs them hundreds of times, for the orders, which
+// fewer links show.
+constexpr int kLinks = kIsSimulated ? 200 : 20'000;
+
 BOBBIN_TEST(FutureThenTest, ALongChainNeedsNoStack) {
-  constexpr int kLinks = 20'000;
   auto ends = MakePromise<int>();
   Future<int> last = std::move(ends.future);
   for (int i = 0; i < kLinks; ++i) last = std::move(last).Then([](int value) { return value + 1; });
@@ -349,7 +352,6 @@ BOBBIN_TEST(FutureThenTest, ALongChainNeedsNoStack) {
 }
 
 BOBBIN_TEST(FutureThenTest, DroppingTheEndOfALongChainTellsThePromiseAtItsBeginning) {
-  constexpr int kLinks = 20'000;
   auto ends = MakePromise<int>();
   Future<int> last = std::move(ends.future);
   std::atomic<int> runs{0};
