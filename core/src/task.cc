@@ -80,16 +80,26 @@ bool Task::IsLive() const noexcept {
 }
 
 bool Task::TellEnd() noexcept {
-  if ((ending_.Load() & kOwned) == 0) return TellHandle();
+  const uint32_t bits = ending_.Load();
+  // Whoever had the handle has let go of it.
+  if ((bits & kDetached) != 0) {
+    DropEnd();
+    return true;
+  }
+  if ((bits & kOwned) == 0) return TellHandle();
   owner_->TaskEnded(*this, TakeOutcome());
   return true;
+}
+
+void Task::DropEnd() noexcept {
+  if (__builtin_expect(outcome().exception != nullptr, 0)) EndProcess(outcome());
+  outcome().~Outcome();
 }
 
 bool Task::TellHandle() noexcept {
   const uint32_t bits = ending_.Lock();
   if ((bits & kDetached) != 0) {
-    const Outcome end = TakeOutcome();
-    if (end.exception != nullptr) EndProcess(end);
+    DropEnd();
     return true;
   }
   WakeList woken;
@@ -137,8 +147,7 @@ void Task::Detach() noexcept {
     return;
   }
   ending_.Unlock(bits);
-  const Outcome end = TakeOutcome();
-  if (end.exception != nullptr) EndProcess(end);
+  DropEnd();
   Free();
 }
 

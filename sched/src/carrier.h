@@ -191,7 +191,6 @@ class Carrier final : public Dispatcher {
   // This OS thread only.
   uint32_t budget_;
   uint32_t fresh_picks_ = 0;
-  BlockCache blocks_;
   int64_t run_nanoseconds_ = kRunNanosecondsGuess;  // A moving average.
   size_t share_from_ = kShareFromMin;
   std::vector<Task*> starving_;  // See starving().
@@ -203,6 +202,7 @@ class Carrier final : public Dispatcher {
   std::shared_ptr<DumpPart> dump_part_;  // What it is working on.
   TimerWheel wheel_;
   TimerHeap heap_;
+  BlockCache blocks_;
 
   // Written here, read by everyone.
   alignas(kCacheLineBytes) Counters counts_;

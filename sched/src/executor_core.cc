@@ -19,7 +19,6 @@
 
 #include "sched/src/executor_path.h"
 #include "sched/src/runtime_core.h"
-#include "sched/src/unheard_end.h"
 
 namespace bobbin::internal {
 
@@ -72,11 +71,14 @@ ExecutorCore::ExecutorCore(Runtime& runtime, std::string name, ThreadKind kind,
       options_(std::move(options)),
       sink_(std::move(sink)),
       share_count_(std::min(static_cast<size_t>(runtime.core().carrier_count()) + 1, kSharesMax)),
-      shares_have_owners_(static_cast<size_t>(runtime.core().carrier_count()) < kSharesMax &&
-                          HasHeavyFence()),
       shares_(std::make_unique<Share[]>(share_count_)) {
-  if (!shares_have_owners_) return;
-  for (Share& share : shares().subspan(1)) share.lock.AllowBias();
+  const int carriers = runtime.core().carrier_count();
+  if (static_cast<size_t>(carriers) >= share_count_ || !HasHeavyFence()) return;
+  for (int i = 0; i < carriers; ++i) {
+    Share& share = ShareOn(&runtime.core().carrier(i));
+    share.owner = &runtime.core().carrier(i);
+    share.lock.AllowBias();
+  }
 }
 
 ExecutorCore::~ExecutorCore() = default;
@@ -240,7 +242,7 @@ ExecutorCore::Claimed ExecutorCore::Claim(AsyncTask& task, uint64_t ExecutorStat
 void ExecutorCore::CountWait(AsyncTask& task) noexcept {
   task.begun_at_ = MonotonicNow();
   Share& share = ShareOf(task);
-  const ShareHolder hold(*this, share, runtime_.core().OwnCarrier());
+  const ShareHolder hold(share, CurrentCarrier());
   ++share.counts.timed;
   Add(task.begun_at_ - task.GivenAt(), share.counts.wait_total, share.counts.wait_max);
 }
@@ -340,7 +342,7 @@ void ExecutorCore::EndDelaysIfNone(WakeList& woken) noexcept {
 void ExecutorCore::StartServingDelays() noexcept {
   const ContextSwap none(nullptr);
   Task& server = NewTask(runtime_, {.name = name_ + " delays"});
-  server.set_owner(UnheardEnd());
+  server.set_detached();
   server.set_body(Body::Emplace(server.body_storage(), [this] { ServeDelays(); }));
   Launch(runtime_, server, Placement::kHere);
 }

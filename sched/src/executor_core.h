@@ -164,10 +164,14 @@ class ExecutorCore {
 
   // See above.
   struct alignas(kCacheLineBytes) Share {
+    bool IsOwnedBy(const Carrier* carrier) const noexcept {
+      return carrier == owner && carrier != nullptr;
+    }
     // With all locks held, this one is.
     void AssertHeld() const noexcept ABSL_ASSERT_EXCLUSIVE_LOCK(lock) {}
 
-    BiasedLock lock;  // Its carrier's, if it has one of its own.
+    const Carrier* owner = nullptr;  // Never changes: whose share it is alone, or null.
+    BiasedLock lock;                 // The owner's.
     IntrusiveList<LiveTask> live ABSL_GUARDED_BY(lock);
     size_t live_count ABSL_GUARDED_BY(lock) = 0;
     size_t places ABSL_GUARDED_BY(lock) = 0;  // Free ones, of virtual tasks.
@@ -176,15 +180,15 @@ class ExecutorCore {
   // Holds the lock of one for a scope, as its owner where the calling thread is on its carrier.
   class ABSL_SCOPED_LOCKABLE ShareHolder {
    public:
-    ShareHolder(const ExecutorCore& core, Share& share, const Carrier* here) noexcept
+    ShareHolder(Share& share, const Carrier* here) noexcept
         ABSL_EXCLUSIVE_LOCK_FUNCTION(share.lock);
     ShareHolder(const ShareHolder&) = delete;
     ShareHolder& operator=(const ShareHolder&) = delete;
     ~ShareHolder() ABSL_UNLOCK_FUNCTION();
 
    private:
-    Share& share_;
-    const bool is_owner_;
+    BiasedLock& lock_;
+    const bool is_biased_;
   };
   // All locks, as one.
   class ABSL_LOCKABLE AllLocks {};
@@ -210,10 +214,6 @@ class ExecutorCore {
   }
   // That of the calling thread's.
   Share& ShareHere() const noexcept;
-  // Whether `share` is that of `carrier`, and of no other one.
-  bool IsOwn(const Share& share, const Carrier* carrier) const noexcept {
-    return shares_have_owners_ && carrier != nullptr && &share == &ShareOn(carrier);
-  }
   std::span<Share> shares() const noexcept { return {shares_.get(), share_count_}; }
   // REQUIRES: a lock.
   bool is_plain() const noexcept {
@@ -309,7 +309,6 @@ class ExecutorCore {
   void Drop(Unbegun which, std::string_view cause) noexcept;
 
   const size_t share_count_;
-  const bool shares_have_owners_;
   const std::unique_ptr<Share[]> shares_;
   // Written with all locks held, and read with one of them.
   Atomic<bool> is_plain_{true};

@@ -17,30 +17,30 @@
 #include <bobbin/sched/internal/async_task.h>
 
 #include "sched/src/executor_core.h"
-#include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
 
-inline ExecutorCore::ShareHolder::ShareHolder(const ExecutorCore& core, Share& share,
-                                              const Carrier* here) noexcept
-    ABSL_NO_THREAD_SAFETY_ANALYSIS : share_(share),
-                                     is_owner_(core.IsOwn(share, here)) {
-  if (__builtin_expect(is_owner_, 1)) {
-    share_.lock.LockAsOwner();
+inline ExecutorCore::ShareHolder::ShareHolder(Share& share, const Carrier* here) noexcept
+    ABSL_NO_THREAD_SAFETY_ANALYSIS
+    : lock_(share.lock),
+      is_biased_(share.IsOwnedBy(here) && share.lock.TryEnterAsOwner()) {
+  if (__builtin_expect(is_biased_, 1)) return;
+  if (share.IsOwnedBy(here)) {
+    lock_.LockAsOwner();
   } else {
-    share_.lock.Lock();
+    lock_.Lock();
   }
 }
 
 inline ExecutorCore::ShareHolder::~ShareHolder() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  if (__builtin_expect(is_owner_, 1)) {
-    share_.lock.UnlockAsOwner();
+  if (__builtin_expect(is_biased_, 1)) {
+    lock_.LeaveAsOwner();
   } else {
-    share_.lock.Unlock();
+    lock_.Unlock();
   }
 }
 
-inline absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
+[[gnu::always_inline]] inline absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
   if (__builtin_expect(options_.decorator != nullptr, 0)) task.Decorate(*options_.decorator);
   if (__builtin_expect(task.extras_ != nullptr && task.extras_->delay.count() > 0, 0)) {
     return SubmitDelayed(task, task.extras_->delay);
@@ -48,7 +48,7 @@ inline absl::Status ExecutorCore::Submit(AsyncTask& task) noexcept {
   return Place(task, Entry::kNew);
 }
 
-inline void ExecutorCore::Enlist(Share& share, AsyncTask& task) noexcept {
+[[gnu::always_inline]] inline void ExecutorCore::Enlist(Share& share, AsyncTask& task) noexcept {
   const auto index = static_cast<size_t>(&share - shares_.get());
   task.share_ = static_cast<uint8_t>(index);
   const uint64_t number = ++share.counts.submitted;
@@ -63,16 +63,16 @@ inline void ExecutorCore::Enlist(Share& share, AsyncTask& task) noexcept {
   }
 }
 
-inline bool ExecutorCore::Begin(AsyncTask& task) noexcept {
+[[gnu::always_inline]] inline bool ExecutorCore::Begin(AsyncTask& task) noexcept {
   // relaxed: the lock or the exchange publishes it.
   task.thread_.store(&Current(), std::memory_order_relaxed);
   Share& share = ShareOf(task);
-  if (IsOwn(share, runtime_.core().OwnCarrier()) && share.lock.TryLockAsOwner()) {
+  if (share.IsOwnedBy(CurrentCarrier()) && share.lock.TryEnterAsOwner()) {
     // relaxed: whoever drops it has the lock.
     const bool is_waiting =
         task.state_.load(std::memory_order_relaxed) == AsyncTask::State::kWaiting;
     if (is_waiting) SetState(task, AsyncTask::State::kRunning);
-    share.lock.UnlockAsOwner();
+    share.lock.LeaveAsOwner();
     if (!is_waiting) return false;
   } else {
     AsyncTask::State state = AsyncTask::State::kWaiting;
@@ -87,7 +87,8 @@ inline bool ExecutorCore::Begin(AsyncTask& task) noexcept {
   return true;
 }
 
-inline bool ExecutorCore::EndIn(Share& share, AsyncTask& task, Ending ending) noexcept {
+[[gnu::always_inline]] inline bool ExecutorCore::EndIn(Share& share, AsyncTask& task,
+                                                       Ending ending) noexcept {
   // relaxed: changes under the lock.
   if (task.state_.load(std::memory_order_relaxed) != AsyncTask::State::kRunning) return false;
   ++(ending == Ending::kCompleted ? share.counts.completed : share.counts.failed);
@@ -96,10 +97,11 @@ inline bool ExecutorCore::EndIn(Share& share, AsyncTask& task, Ending ending) no
   return true;
 }
 
-inline ExecutorCore::Ended ExecutorCore::End(AsyncTask& task, Ending ending) noexcept {
+[[gnu::always_inline]] inline ExecutorCore::Ended ExecutorCore::End(AsyncTask& task,
+                                                                    Ending ending) noexcept {
   Share& share = ShareOf(task);
   {
-    const ShareHolder hold(*this, share, runtime_.core().OwnCarrier());
+    const ShareHolder hold(share, CurrentCarrier());
     // One that is discounted is not waited for by somebody who is about to wait.
     if (__builtin_expect(is_plain() && !task.is_discounted_, 1)) {
       const bool is_own = EndIn(share, task, ending);

@@ -7,6 +7,7 @@
 #include <bobbin/core/status.h>
 
 #include "sched/src/executor_path.h"
+#include "sched/src/runtime_core.h"
 
 namespace bobbin::internal {
 
@@ -65,7 +66,7 @@ absl::Status PlatformExecutor::Place(AsyncTask& task, Entry entry) noexcept {
 bool PlatformExecutor::EnlistHere(AsyncTask& task) noexcept {
   const Carrier* const here = runtime_.core().OwnCarrier();
   Share& share = ShareOn(here);
-  const ShareHolder hold(*this, share, here);
+  const ShareHolder hold(share, here);
   if (!is_plain()) return false;
   Enlist(share, task);
   return true;

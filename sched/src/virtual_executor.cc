@@ -15,7 +15,6 @@
 
 #include "sched/src/executor_path.h"
 #include "sched/src/runtime_core.h"
-#include "sched/src/unheard_end.h"
 
 namespace bobbin::internal {
 
@@ -25,22 +24,24 @@ VirtualExecutor::VirtualExecutor(Runtime& runtime, std::string name, ExecutorOpt
                    std::move(sink)),
       free_(options_.concurrency) {}
 
-inline bool VirtualExecutor::TakePlaceIn(Share& share, const Carrier* here,
-                                         AsyncTask& task) noexcept {
-  const ShareHolder hold(*this, share, here);
+[[gnu::always_inline]] inline bool VirtualExecutor::TakePlaceIn(Share& share, const Carrier* here,
+                                                                AsyncTask& task) noexcept {
+  const ShareHolder hold(share, here);
   if (__builtin_expect(!is_plain() || share.places == 0, 0)) return false;
   --share.places;
   Enlist(share, task);
   return true;
 }
 
-inline void VirtualExecutor::Prepare(Task& thread, AsyncTask& task) noexcept {
+[[gnu::always_inline]] inline void VirtualExecutor::Prepare(Task& thread,
+                                                            AsyncTask& task) noexcept {
   thread.set_migrates(false);
-  thread.set_owner(UnheardEnd());
+  thread.set_detached();
   thread.set_body(Body::Emplace(thread.body_storage(), [this, &task]() noexcept { Serve(task); }));
 }
 
-inline bool VirtualExecutor::TryStartNew(Carrier& here, AsyncTask& task) noexcept {
+[[gnu::always_inline]] inline bool VirtualExecutor::TryStartNew(Carrier& here,
+                                                                AsyncTask& task) noexcept {
   // The limits are TryNewTask's; whoever meets one goes on to that.
   if (__builtin_expect(
           here.live_limit() != nullptr || runtime_.core().stacks().is_exhausted() || HasName(task),

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/biased_lock.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/internal/asymmetric_fence.h>
+#include <bobbin/core/internal/biased_lock.h>
 
 #include "tests/support/bobbin_test.h"
 
@@ -18,40 +17,43 @@ namespace {
 using internal::BiasedLock;
 using internal::HasHeavyFence;
 
-// True if it is biased.
-bool TryAsOwner(BiasedLock& lock) {
-  if (!lock.TryLockAsOwner()) return false;
-  lock.UnlockAsOwner();
-  return true;
+// Calls `use` with the lock held. True if it was biased.
+template <typename Use>
+bool AsOwner(BiasedLock& lock, Use use) {
+  if (lock.TryEnterAsOwner()) {
+    use();
+    lock.LeaveAsOwner();
+    return true;
+  }
+  lock.LockAsOwner();
+  use();
+  lock.Unlock();
+  return false;
 }
 
-void UseAsOwner(BiasedLock& lock, int times) {
-  for (int i = 0; i < times; ++i) {
-    lock.LockAsOwner();
-    lock.UnlockAsOwner();
-  }
+// How many of so many times it was biased.
+int UseAsOwner(BiasedLock& lock, int times) {
+  int biased = 0;
+  for (int i = 0; i < times; ++i) biased += AsOwner(lock, [] {}) ? 1 : 0;
+  return biased;
 }
 
 TEST(BiasedLockTest, ItsOwnerGetsItForItselfUntilSomebodyElseWantsIt) {
   if (!HasHeavyFence()) GTEST_SKIP() << "no heavy fence";
   BiasedLock lock;
   lock.AllowBias();
-  EXPECT_FALSE(TryAsOwner(lock)) << "nobody has used it";
   for (int round = 0; round < 3; ++round) {
-    UseAsOwner(lock, 1000);
-    EXPECT_TRUE(TryAsOwner(lock));
+    EXPECT_EQ(UseAsOwner(lock, 2), 0) << "it is early";
+    EXPECT_GT(UseAsOwner(lock, 1000), 0);
+    EXPECT_EQ(UseAsOwner(lock, 10), 10);
     lock.Lock();
     lock.Unlock();
-    EXPECT_FALSE(TryAsOwner(lock)) << "somebody else has used it";
-    UseAsOwner(lock, 1);
-    EXPECT_FALSE(TryAsOwner(lock)) << "it is early";
   }
 }
 
 TEST(BiasedLockTest, WithoutAnOwnerItStaysASpinLock) {
   BiasedLock lock;
-  UseAsOwner(lock, 1000);
-  EXPECT_FALSE(TryAsOwner(lock));
+  EXPECT_EQ(UseAsOwner(lock, 1000), 0);
 }
 
 TEST(BiasedLockTest, OneAtATimeIsInside) {
@@ -61,11 +63,7 @@ TEST(BiasedLockTest, OneAtATimeIsInside) {
   std::atomic<bool> is_over = false;
   uint64_t own = 0;
   std::thread owner([&] {
-    for (; !is_over; ++own) {
-      lock.LockAsOwner();
-      ++count;
-      lock.UnlockAsOwner();
-    }
+    for (; !is_over; ++own) AsOwner(lock, [&count] { ++count; });
   });
   const int rounds = test::Rounds(20'000);
   std::vector<std::thread> others;

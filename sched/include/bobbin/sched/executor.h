@@ -22,8 +22,10 @@
 //   Order         First come, first begun.
 //   Memory        What was done before a task was given is seen by its body.
 //   Lifetime      That of its runtime.
-//   Cost          A task is one allocation. Virtual: two short spin locks, and a virtual thread.
-//                 Platform: the same, the pool's lock, and a wake if a thread is idle.
+//   Cost          A task is one allocation, from what the carrier keeps. Virtual: a virtual thread,
+//                 and two short locks, which cost a carrier little as long as it is the only one
+//                 that submits to them (biased_lock.h). Platform: the locks, the pool's lock, and a
+//                 wake if a thread is idle.
 //
 // Example:
 //   bobbin::Executor& mail = *bobbin::CurrentExecutors().Find("mail");

@@ -10,9 +10,9 @@
 //
 // Transitions
 //
-//   biased  -> revoked   Revoke   who is not the owner, with the spin lock
-//   revoked -> biased    Lock     the owner, with the spin lock, when it has taken it so often
-//                                 without anybody else's doing so
+//   biased  -> revoked   Lock         who is not the owner, with the spin lock
+//   revoked -> biased    LockAsOwner  the owner, with the spin lock, when it has taken it so often
+//                                     without anybody else's doing so: from the next time on
 //
 // Why only one is inside. Two with the spin lock exclude each other. Between the owner without it
 // and another one stand, in this order,
@@ -58,19 +58,21 @@ class ABSL_LOCKABLE BiasedLock {
 
   // --- The owner's.
 
-  void LockAsOwner() noexcept ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    if (__builtin_expect(!TryEnter(), 0)) LockRevoked();
+  // Only if it is biased: true, and LeaveAsOwner ends it.
+  [[nodiscard]] bool TryEnterAsOwner() noexcept ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    is_inside_.store(true, std::memory_order_relaxed);  // relaxed: the fence orders it.
+    LightFence();
+    // relaxed: the fence orders it. That it is false, only the owner writes, who has seen by then
+    // what others had done.
+    if (__builtin_expect(!is_revoked_.load(std::memory_order_relaxed), 1)) return true;
+    is_inside_.store(false, std::memory_order_release);  // Pairs with AwaitOwner.
+    return false;
   }
-  void UnlockAsOwner() noexcept ABSL_UNLOCK_FUNCTION() {
-    // relaxed: own.
-    if (__builtin_expect(is_inside_.load(std::memory_order_relaxed), 1)) {
-      Leave();
-    } else {
-      lock_.Unlock();
-    }
+  void LeaveAsOwner() noexcept ABSL_UNLOCK_FUNCTION() {
+    is_inside_.store(false, std::memory_order_release);  // Pairs with AwaitOwner.
   }
-  // Only if it is biased; UnlockAsOwner ends it.
-  bool TryLockAsOwner() noexcept ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return TryEnter(); }
+  // Where it is not; Unlock ends it.
+  void LockAsOwner() noexcept ABSL_EXCLUSIVE_LOCK_FUNCTION();
 
   // --- Anybody's.
 
@@ -89,7 +91,7 @@ class ABSL_LOCKABLE BiasedLock {
     return true;
   }
   void AwaitOwner() noexcept {
-    // Pairs with the releases in TryEnter and Leave.
+    // Pairs with the releases of the owner.
     if (__builtin_expect(is_inside_.load(std::memory_order_acquire), 0)) AwaitOwnerSlow();
   }
   void Unlock() noexcept ABSL_UNLOCK_FUNCTION() { lock_.Unlock(); }
@@ -103,19 +105,6 @@ class ABSL_LOCKABLE BiasedLock {
   static constexpr uint32_t kUsesToBias = 256;
 #endif
 
-  bool TryEnter() noexcept {
-    is_inside_.store(true, std::memory_order_relaxed);  // relaxed: the fence orders it.
-    LightFence();
-    // relaxed: the fence orders it. That it is false, only the owner writes, who has seen by then
-    // what others had done.
-    if (__builtin_expect(!is_revoked_.load(std::memory_order_relaxed), 1)) return true;
-    is_inside_.store(false, std::memory_order_release);  // Pairs with AwaitOwner.
-    return false;
-  }
-  void Leave() noexcept {
-    is_inside_.store(false, std::memory_order_release);  // Pairs with AwaitOwner.
-  }
-  void LockRevoked() noexcept;
   void AwaitOwnerSlow() noexcept;
 
   Atomic<bool> is_inside_{false};  // Written by the owner; read by whoever has the spin lock.

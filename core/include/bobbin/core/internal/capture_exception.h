@@ -5,26 +5,24 @@
 //
 //   Called from   any thread.
 //   Suspends      if the function does.
-//   Cost          a call through a pointer.
+//   Cost          nothing, unless it throws.
 
 #ifndef BOBBIN_CORE_INTERNAL_CAPTURE_EXCEPTION_H_
 #define BOBBIN_CORE_INTERNAL_CAPTURE_EXCEPTION_H_
 
 #include <exception>
-#include <memory>
-#include <type_traits>
 
 namespace bobbin::internal {
 
-// Calls `run(argument)` and returns the exception that came out of it, or null.
-std::exception_ptr CaptureException(void (*run)(void*), void* argument) noexcept;
-
-// The same for any callable.
+// Calls `body()` and returns the exception that came out of it, or null.
 template <typename F>
 std::exception_ptr CaptureException(F&& body) noexcept {
-  using Function = std::remove_reference_t<F>;
-  return CaptureException([](void* function) { (*static_cast<Function*>(function))(); },
-                          std::addressof(body));
+  try {
+    body();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 }  // namespace bobbin::internal

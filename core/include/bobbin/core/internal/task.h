@@ -108,6 +108,8 @@ class Task final : public Thread, public IntrusiveLink {
     owner_ = &owner;
     ending_.Reset(ending_.Load() | kOwned);
   }
+  // There is no handle: nobody hears of its end. Called from: whoever prepares it.
+  void set_detached() noexcept { ending_.Reset(ending_.Load() | kDetached); }
   // Which size of stack it needs: StackPool::OfClass. Most need that of the runtime, class 0.
   // Called from: whoever prepares it, before anything else.
   void set_size_class(size_t size_class) noexcept {
@@ -183,6 +185,8 @@ class Task final : public Thread, public IntrusiveLink {
   // Tells owner or handle; true if the block is now the caller's to free.
   [[nodiscard]] bool TellEnd() noexcept;
   [[nodiscard]] bool TellHandle() noexcept;
+  // Drops what it ended with, which must not be an exception.
+  void DropEnd() noexcept;
   // Says whose exception it is that nobody will hear of, and terminates with it.
   [[noreturn]] void EndProcess(const Outcome& end) const noexcept;
   Outcome& outcome() noexcept { return *std::launder(reinterpret_cast<Outcome*>(storage_)); }
