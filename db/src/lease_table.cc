@@ -55,11 +55,33 @@ constexpr Words kSqliteTimestamps = {
     .in_millis = "cast(round((julianday({0}) - 2440587.5) * 86400000) as integer)",
 };
 
+// Names are compared byte by byte, as elsewhere. Sessions are in UTC.
+constexpr Words kMySqlMillis = {
+    .name_type = "varchar(255) character set utf8mb4 collate utf8mb4_bin",
+    .time_type = "bigint",
+    .now = "cast(unix_timestamp(sysdate(3)) * 1000 as signed)",
+    .later = "{0} + {1}",
+    .in_millis = "{0}",
+};
+constexpr Words kMySqlTimestamps = {
+    .name_type = kMySqlMillis.name_type,
+    .time_type = "datetime(3)",
+    .now = "sysdate(3)",
+    .later = "{0} + interval {1} * 1000 microsecond",
+    .in_millis = "cast(unix_timestamp({0}) * 1000 as signed)",
+};
+
 const Words& WordsFor(Dialect dialect, Layout layout) {
-  if (dialect == Dialect::kPostgres) {
-    return layout == Layout::kMillis ? kPostgresMillis : kPostgresTimestamps;
+  const bool is_in_millis = layout == Layout::kMillis;
+  switch (dialect) {
+    case Dialect::kSqlite:
+      return is_in_millis ? kSqliteMillis : kSqliteTimestamps;
+    case Dialect::kPostgres:
+      return is_in_millis ? kPostgresMillis : kPostgresTimestamps;
+    case Dialect::kMySql:
+      return is_in_millis ? kMySqlMillis : kMySqlTimestamps;
   }
-  return layout == Layout::kMillis ? kSqliteMillis : kSqliteTimestamps;
+  return kSqliteMillis;
 }
 
 std::string Fill(std::string_view words, std::string_view of, std::string_view value = {}) {
@@ -132,18 +154,47 @@ absl::StatusOr<LeaseTable> LeaseTable::Open(Database& database, LeaseTableOption
       "update {0} set lock_until = case when {1} > {2} then {1} else {2} end, locked_by = '' "
       "where name = $1 and locked_by = $3 and lock_until > {2}",
       options.table, end, words.now);
+  // A statement that changes rows returns none there: what has become of them is another one.
+  if (database.dialect() == Dialect::kMySql) {
+    // Each assignment sees what those before it have done: only who has just put his name there
+    // goes on.
+    table.claim_ = fmt::format(
+        "insert into {0} (name, locked_at, lock_until, locked_by, token) "
+        "values ($1, {1}, {2}, $3, 1) on duplicate key update "
+        "locked_by = if(lock_until <= {1}, $3, locked_by), "
+        "token = if(locked_by = $3, token + 1, token), "
+        "locked_at = if(locked_by = $3, {1}, locked_at), "
+        "lock_until = if(locked_by = $3, {2}, lock_until)",
+        options.table, words.now, Fill(words.later, "locked_at", "$2"));
+    table.extend_ = fmt::format(
+        "update {} set lock_until = {} where name = $1 and locked_by = $3 and lock_until > {}",
+        options.table, Fill(words.later, words.now, "$2"), words.now);
+    table.held_ = fmt::format("select {}, token from {} where name = $1 and locked_by = $2", times,
+                              options.table);
+  }
   table.list_ = fmt::format(
       "select name, coalesce(locked_by, ''), {}, token from {} where lock_until > {} order by name",
       times, options.table, words.now);
   return table;
 }
 
+absl::StatusOr<Rows> LeaseTable::Take(const std::string& sql, const cron::Lease& lease,
+                                      absl::Duration at_most) {
+  if (held_.empty()) {
+    return database_->Query(UncheckedSql(sql), lease.name, MillisOf(at_most), lease.owner);
+  }
+  BOBBIN_ASSIGN_OR_RETURN(
+      const int64_t changed,
+      database_->Execute(UncheckedSql(sql), lease.name, MillisOf(at_most), lease.owner));
+  if (changed == 0) return Rows();
+  return database_->Query(UncheckedSql(held_), lease.name, lease.owner);
+}
+
 absl::StatusOr<std::optional<cron::Lease>> LeaseTable::Claim(const cron::LeaseTerms& terms) {
   BOBBIN_RETURN_IF_ERROR(terms.Check());
   cron::Lease lease = {
       .name = terms.name, .owner = cron::NewLeaseOwner(), .at_least = terms.at_least};
-  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, database_->Query(UncheckedSql(claim_), lease.name,
-                                                            MillisOf(terms.at_most), lease.owner));
+  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, Take(claim_, lease, terms.at_most));
   if (rows.empty()) return std::optional<cron::Lease>();
   BOBBIN_ASSIGN_OR_RETURN(const auto row, (rows.Only<int64_t, int64_t, int64_t>()));
   lease.since = absl::FromUnixMillis(std::get<0>(row));
@@ -153,8 +204,7 @@ absl::StatusOr<std::optional<cron::Lease>> LeaseTable::Claim(const cron::LeaseTe
 }
 
 absl::StatusOr<cron::Lease> LeaseTable::Extend(const cron::Lease& lease, absl::Duration at_most) {
-  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, database_->Query(UncheckedSql(extend_), lease.name,
-                                                            MillisOf(at_most), lease.owner));
+  BOBBIN_ASSIGN_OR_RETURN(const Rows rows, Take(extend_, lease, at_most));
   if (rows.empty()) return NotHeld("extend", lease);
   BOBBIN_ASSIGN_OR_RETURN(const auto row, (rows.Only<int64_t, int64_t, int64_t>()));
   cron::Lease extended = lease;

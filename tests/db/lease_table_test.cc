@@ -24,6 +24,7 @@
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
+#include "tests/db/lease_kit.h"
 #include "tests/db/pg_test.h"
 #include "tests/support/twin_process.h"
 
@@ -35,37 +36,12 @@ using cron::LeaseStore;
 using cron::LeaseStoreCheck;
 using cron::LeaseStoreKit;
 using test::IsOkAndHolds;
-using test::Rounds;
+using test::OwnStore;
+using test::PassTheKit;
 using test::Schema;
 using test::StatusIs;
 using test::TwinProcess;
 using Layout = LeaseTableOptions::Layout;
-
-// A store with a database of its own: as in another process.
-class OwnStore final : public LeaseStore {
- public:
-  OwnStore(std::unique_ptr<Database> database, LeaseTable table)
-      : database_(std::move(database)), table_(std::move(table)) {}
-
-  static absl::StatusOr<std::unique_ptr<LeaseStore>> Open(std::unique_ptr<Database> database,
-                                                          Layout layout) {
-    BOBBIN_ASSIGN_OR_RETURN(LeaseTable table, LeaseTable::Open(*database, {.layout = layout}));
-    return std::make_unique<OwnStore>(std::move(database), std::move(table));
-  }
-
-  absl::StatusOr<std::optional<Lease>> Claim(const cron::LeaseTerms& terms) override {
-    return table_.Claim(terms);
-  }
-  absl::StatusOr<Lease> Extend(const Lease& lease, absl::Duration at_most) override {
-    return table_.Extend(lease, at_most);
-  }
-  absl::Status Release(const Lease& lease) override { return table_.Release(lease); }
-  absl::StatusOr<std::vector<Lease>> List() override { return table_.List(); }
-
- private:
-  std::unique_ptr<Database> database_;
-  LeaseTable table_;
-};
 
 absl::StatusOr<std::unique_ptr<Database>> OpenPostgres(const std::string& conninfo) {
   BOBBIN_ASSIGN_OR_RETURN(PgPool pool,
@@ -78,46 +54,6 @@ absl::StatusOr<std::unique_ptr<Database>> OpenSqlite(const std::string& path) {
       Sqlite sqlite,
       Sqlite::Open({.path = path, .durability = SqliteDurability::kSinceCheckpoint}));
   return std::make_unique<Sqlite>(std::move(sqlite));
-}
-
-using OpenDatabase = std::function<absl::StatusOr<std::unique_ptr<Database>>()>;
-
-// Lets the database's clock go on: all that it has written down is moved back instead. So no test
-// depends on how long a machine takes.
-std::string MoveBack(Dialect dialect, Layout layout, absl::Duration time) {
-  const std::string millis = std::to_string(absl::ToInt64Milliseconds(time));
-  const auto moved = [&](const std::string& column) {
-    std::string text = column + " = " + column + " - " + millis;
-    if (layout == Layout::kTimestamps && dialect == Dialect::kPostgres) {
-      text += " * interval '1 millisecond'";
-    } else if (layout == Layout::kTimestamps) {
-      text = column + " = strftime('%Y-%m-%d %H:%M:%f', " + column + ", (-" + millis +
-             " / 1000.0) || ' seconds')";
-    }
-    return text;
-  };
-  return "update scheduler_lock set " + moved("locked_at") + ", " + moved("lock_until");
-}
-
-void PassTheKit(const OpenDatabase& open, Layout layout) {
-  const absl::StatusOr<std::unique_ptr<Database>> clock = open();
-  ASSERT_OK(clock);
-  LeaseStoreKit kit = {.open = [&]() -> absl::StatusOr<std::unique_ptr<LeaseStore>> {
-                         BOBBIN_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, open());
-                         return OwnStore::Open(std::move(database), layout);
-                       },
-                       .pass =
-                           [&](absl::Duration time) {
-                             const std::string sql = MoveBack((*clock)->dialect(), layout, time);
-                             EXPECT_OK((*clock)->Execute(UncheckedSql(sql)));
-                             // So that what is written next is later than what was.
-                             EXPECT_OK(SleepFor(std::chrono::milliseconds(2)));
-                           },
-                       .unit = absl::Hours(1),
-                       .claims = Rounds(60)};
-  for (const LeaseStoreCheck& check : cron::LeaseStoreChecks()) {
-    EXPECT_OK(check.run(kit)) << check.name;
-  }
 }
 
 // A file of its own, gone at the end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LeaseTable: leases of cron jobs as rows of a table, in SQLite or PostgreSQL.
+// LeaseTable: leases of cron jobs as rows of a table, in SQLite, PostgreSQL or MySQL.
 //
 // Each step is one statement that compares with the database's own clock, so that nothing depends
 // on what the clocks of the processes say. (SQLite's is its machine's, which all its users share.)
@@ -21,7 +21,8 @@
 //   Errors        as LeaseStore, and those of the database. INVALID_ARGUMENT: a table's name that
 //                 is none.
 //   Lifetime      The database must outlive it.
-//   Cost          a statement for each call. Times are whole milliseconds.
+//   Cost          a statement for each call; on MySQL two for a claim and an extension. Times are
+//                 whole milliseconds.
 //
 // Example:
 //   BOBBIN_ASSIGN_OR_RETURN(auto leases, bobbin::db::LeaseTable::Open(pool));
@@ -64,6 +65,9 @@ class LeaseTable final : public cron::LeaseStore {
 
  private:
   explicit LeaseTable(Database& database) : database_(&database) {}
+  // Runs a claim or an extension. Returns the row that the lease then has, if it was granted.
+  absl::StatusOr<Rows> Take(const std::string& sql, const cron::Lease& lease,
+                            absl::Duration at_most);
 
   Database* database_;
   // The statements.
@@ -71,6 +75,7 @@ class LeaseTable final : public cron::LeaseStore {
   std::string extend_;
   std::string release_;
   std::string list_;
+  std::string held_;  // Empty, where a claim returns the row itself.
 };
 
 }  // namespace bobbin::db
