@@ -42,10 +42,11 @@ endfunction()
 # Every workload on both kinds, small.
 set(report "${DIRECTORY}/report.json")
 file(REMOVE "${report}")
-run_compare(wait echo async sqlite postgres cpu --concurrency 8 --seconds 0.5 --json "${report}")
+run_compare(wait echo async sqlite postgres mysql cpu
+  --concurrency 8 --seconds 0.5 --json "${report}")
 check_that("all workloads run" code EQUAL 0)
 check_that("nothing is said on standard error" errors MATCHES "^$")
-foreach(word IN ITEMS "wait:" "echo:" "async:" "sqlite:" "postgres:" "cpu:"
+foreach(word IN ITEMS "wait:" "echo:" "async:" "sqlite:" "postgres:" "mysql:" "cpu:"
     "VIRTUAL +PLATFORM +ratio" "8 threads"
     "operations/s" "p50" "p99" "p99.9" "CPU/operation" "switches/op" "memory/thread" "OS threads")
   check_that("the table has ${word}" output MATCHES "${word}")
@@ -53,7 +54,7 @@ endforeach()
 
 file(READ "${report}" json)
 string(JSON count LENGTH "${json}" results)
-check_that("12 results, not ${count}" count EQUAL 12)
+check_that("14 results, not ${count}" count EQUAL 14)
 string(JSON cpus GET "${json}" machine cpus)
 check_that("there are CPUs" cpus GREATER 0)
 foreach(field IN ITEMS cpu kernel compiler io)
@@ -61,8 +62,9 @@ foreach(field IN ITEMS cpu kernel compiler io)
   check_that("the machine has a ${field}" text MATCHES ".")
 endforeach()
 set(order wait virtual wait platform echo virtual echo platform async virtual async platform
-  sqlite virtual sqlite platform postgres virtual postgres platform cpu virtual cpu platform)
-foreach(index RANGE 11)
+  sqlite virtual sqlite platform postgres virtual postgres platform
+  mysql virtual mysql platform cpu virtual cpu platform)
+foreach(index RANGE 13)
   string(JSON result GET "${json}" results ${index})
   string(JSON status GET "${result}" status)
   check_that("result ${index} is measured" status STREQUAL "measured")
@@ -100,6 +102,10 @@ run_compare(postgres --concurrency 2 --seconds 0.1 --kind virtual
   --postgres "host=127.0.0.1 port=1 user=nobody dbname=none")
 check_that("a server that does not answer is a failure" code EQUAL 1)
 check_that("it says so" output MATCHES "VIRTUAL, 2 threads: FAILED: ")
+run_compare(mysql --concurrency 2 --seconds 0.1 --kind virtual
+  --mysql "mysql://nobody@127.0.0.1:1")
+check_that("nor is the other one" code EQUAL 1)
+check_that("it says so, too" output MATCHES "VIRTUAL, 2 threads: FAILED: ")
 file(REMOVE "${report}")
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env TMPDIR=${DIRECTORY}/none "${PROGRAM}"
@@ -125,13 +131,14 @@ endforeach()
 # Help.
 run_compare(--help)
 check_that("--help is no mistake" code EQUAL 0)
-foreach(word IN ITEMS "Usage: bobbin-compare" "wait" "echo" "async" "sqlite" "postgres" "cpu"
-    "--kind" "--concurrency" "--seconds" "--postgres" "--json")
+foreach(word IN ITEMS "Usage: bobbin-compare"
+    "wait" "echo" "async" "sqlite" "postgres" "mysql" "cpu"
+    "--kind" "--concurrency" "--seconds" "--postgres" "--mysql" "--json")
   check_that("--help tells of ${word}" output MATCHES "${word}")
 endforeach()
 
 # Mistakes.
-expect_refusal("unknown workload 'waits'.*wait, echo, async, sqlite, postgres, cpu" waits)
+expect_refusal("unknown workload 'waits'.*wait, echo, async, sqlite, postgres, mysql, cpu" waits)
 expect_refusal("--kind 'green'" wait --kind green)
 expect_refusal("--kind ''" wait --kind virtual,)
 expect_refusal("--concurrency '0'" wait --concurrency 0)
@@ -144,6 +151,7 @@ expect_refusal("--seconds '-1'" wait --seconds -1)
 expect_refusal("--seconds 'nan'" wait --seconds nan)
 expect_refusal("--seconds 'soon'" wait --seconds soon)
 expect_refusal("--postgres needs a value" postgres --postgres "")
+expect_refusal("--mysql needs a value" mysql --mysql "")
 expect_refusal("unknown option '--fast'" wait --fast)
 expect_refusal("--json ${DIRECTORY}: is a directory" wait --json "${DIRECTORY}")
 expect_refusal("--json ${DIRECTORY}/none/report.json: no such file"

@@ -172,8 +172,11 @@ int Compare(const Options& options) {
     const absl::Status status = CheckWritable(options.json_path);
     if (!status.ok()) return Complain(kMisuse, MessageOf(status));
   }
-  if (!options.postgres.empty() && setenv(kPostgresVariable, options.postgres.c_str(), 1) != 0) {
-    return Complain(kFailure, MessageOf(ErrnoStatus(errno, "set an environment variable")));
+  for (const auto& [variable, address] : {std::pair(kPostgresVariable, &options.postgres),
+                                          std::pair(kMySqlVariable, &options.mysql)}) {
+    if (!address->empty() && setenv(variable, address->c_str(), 1) != 0) {
+      return Complain(kFailure, MessageOf(ErrnoStatus(errno, "set an environment variable")));
+    }
   }
   WatchForInterrupts();
   const Machine machine = DescribeMachine();

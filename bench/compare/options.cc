@@ -108,6 +108,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   const CLI::Option* const has_concurrency = add_option("--concurrency", concurrency);
   const CLI::Option* const has_seconds = add_option("--seconds", seconds);
   add_option("--postgres", options.postgres);
+  add_option("--mysql", options.mysql);
   const CLI::Option* const has_json = add_option("--json", options.json_path);
   try {
     app.parse(argc, argv);
@@ -161,6 +162,8 @@ std::string HelpText() {
       "  --postgres CONNINFO  where PostgreSQL is, as libpq writes it: it wins over the\n"
       "                       environment's BOBBIN_COMPARE_POSTGRES; without either, a server is\n"
       "                       started, for as long as it is needed, if one is installed\n"
+      "  --mysql ADDRESS      where MariaDB or MySQL is, as mysql://user:password@host/database;\n"
+      "                       the same with BOBBIN_COMPARE_MYSQL\n"
       "  --json FILE          also write every figure, and what machine this is, to FILE\n"
       "  -h, --help           show this page\n"
       "\n"

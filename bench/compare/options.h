@@ -26,6 +26,7 @@ struct Options {
   std::vector<size_t> concurrency = {64, 1000, 10'000};
   double seconds = 2;     // Of each trial.
   std::string postgres;   // The server's address. Empty: one is started.
+  std::string mysql;      // The same.
   std::string json_path;  // Empty: none is written.
   bool wants_help = false;
 };

@@ -38,13 +38,16 @@ extern const Workload kEchoWorkload;
 extern const Workload kSqliteWorkload;
 extern const Workload kAsyncWorkload;
 extern const Workload kPostgresWorkload;
+extern const Workload kMySqlWorkload;
 extern const Workload kCpuWorkload;
 
 inline constexpr std::array kWorkloads = {&kWaitWorkload,   &kEchoWorkload,     &kAsyncWorkload,
-                                          &kSqliteWorkload, &kPostgresWorkload, &kCpuWorkload};
+                                          &kSqliteWorkload, &kPostgresWorkload, &kMySqlWorkload,
+                                          &kCpuWorkload};
 
 // Of the environment: where the servers are that trials use.
 inline constexpr char kPostgresVariable[] = "BOBBIN_COMPARE_POSTGRES";
+inline constexpr char kMySqlVariable[] = "BOBBIN_COMPARE_MYSQL";
 
 // The workload of that name, or null.
 const Workload* WorkloadNamed(std::string_view name);
