@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -254,6 +255,65 @@ BOBBIN_IO_TEST(HttpServerTest, AnAnswerThatBreaksOffCanBeTold) {
               EndsWith("chunked\r\n\r\n4\r\nhalf\r\n"));
   EXPECT_THAT(Ask(server.local_address(), Get("/length") + Get("/")),
               EndsWith("Length: 8\r\n\r\nhalf"));
+}
+
+// However many were gathered, and whatever the handler waits for.
+BOBBIN_IO_TEST(HttpServerTest, AnAnswerDoesNotWaitForALaterHandlerThatWaits) {
+  const size_t waits = 3 * static_cast<size_t>(Rounds(20));
+  std::vector<Event> go_on(waits);
+  Server server({}, ListenHere(), [&](Request& request) -> absl::StatusOr<Response> {
+    if (request.path() == "/event") {
+      BOBBIN_RETURN_IF_ERROR(go_on[std::stoul(std::string(request.query()))].Wait());
+    }
+    return Mirror(request);
+  });
+  io::TcpStream client = ConnectTo(server.local_address());
+  for (size_t wait = 0; wait < waits;) {
+    std::string questions;
+    for (size_t i = wait; i < wait + 3; ++i) {
+      for (int more = static_cast<int>(random().Below(4)); more >= 0; --more) {
+        questions += Get("/" + std::to_string(more));
+      }
+      questions += Get("/event?" + std::to_string(i));
+    }
+    ASSERT_OK(client.WriteAll(Bytes(questions)));
+    for (const size_t end = wait + 3; wait < end; ++wait) {
+      EXPECT_THAT(WithoutDates(ReadUntil(client, "/0 []")), EndsWith(Answer("GET /0 []")));
+      go_on[wait].Set();
+      const std::string own = "GET /event?" + std::to_string(wait) + " []";
+      EXPECT_EQ(WithoutDates(ReadUntil(client, own)), Answer(own));
+    }
+  }
+}
+
+// Nor for one that reads a body that does not come.
+BOBBIN_IO_TEST(HttpServerTest, AnAnswerDoesNotWaitForABody) {
+  Server server({}, ListenHere(), Mirror);
+  io::TcpStream client = ConnectTo(server.local_address());
+  ASSERT_OK(client.WriteAll(
+      Bytes(Get("/a") + Get("/b") + "POST /c HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")));
+  EXPECT_EQ(WithoutDates(ReadUntil(client, "/b []")), Answer("GET /a []") + Answer("GET /b []"));
+  ASSERT_OK(client.WriteAll(Bytes("body")));
+  EXPECT_EQ(WithoutDates(ReadUntil(client, "]")), Answer("POST /c [body]"));
+}
+
+// The peer takes none of the answers, and then the server goes.
+BOBBIN_IO_TEST(HttpServerTest, AServerGoesWhileAnswersOfAWaitingConnectionAreSent) {
+  Event go_on;
+  std::optional<Server> server;
+  server.emplace(ServerOptions{}, ListenHere(), [&](Request& request) -> absl::StatusOr<Response> {
+    if (request.path() == "/wait") BOBBIN_RETURN_IF_ERROR(go_on.Wait());
+    return Response{.body = std::string(15'000, 'x')};
+  });
+  std::vector<io::TcpStream> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(ConnectTo(server->local_address()));
+    ASSERT_OK(clients.back().SetOptions({.receive_buffer_bytes = 2048}));
+    ASSERT_OK(clients.back().WriteAll(Bytes(Get("/") + Get("/wait") + Get("/"))));
+  }
+  AwaitTrue([&] { return server->Statistics().requests == 2 * clients.size(); });
+  server.reset();
+  for (io::TcpStream& client : clients) ReadToEnd(client);
 }
 
 BOBBIN_IO_TEST(HttpServerTest, AHeadAnswerHasTheHeaderOnly) {

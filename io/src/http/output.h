@@ -35,6 +35,7 @@ class Output {
 
   // Where to append.
   std::string& gathered() { return gathered_; }
+  bool is_empty() const { return gathered_.empty(); }
   // Appends it, or sends it behind what has been gathered.
   absl::Status Append(std::string_view bytes);
   // Sends what has been gathered.

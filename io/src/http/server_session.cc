@@ -100,6 +100,7 @@ ServerSession::ServerSession(const ServerOptions& options, const Handler& handle
       connection_(connection),
       transport_(transport),
       output_(transport, options.write_duration),
+      stand_in_(output_),
       body_(input_, transport) {}
 
 absl::Status ServerSession::Serve() {
@@ -245,6 +246,7 @@ ServerSession::Next ServerSession::TakeHead() {
 
 absl::StatusOr<size_t> ServerSession::ReadBody(std::span<std::byte> buffer) {
   if (body_.is_done() || buffer.empty()) return size_t{0};
+  stand_in_.Return();
   if (std::exchange(owes_continue_, false)) output_.gathered().append(kContinue);
   BOBBIN_RETURN_IF_ERROR(output_.Flush());
   const DeadlineScope scope(body_deadline_);
@@ -293,8 +295,10 @@ absl::Status ServerSession::AnswerInSpan(Request& request) {
 
 absl::Status ServerSession::AnswerRequest(Request& request) {
   absl::StatusOr<Response> result;
+  stand_in_.Leave();
   const std::exception_ptr exception =
       bobbin::internal::CaptureException([&] { result = handler_(request); });
+  stand_in_.Return();
   if (exception != nullptr) {
     counters_.exceptions.fetch_add(1, std::memory_order_relaxed);  // relaxed: as above.
     Report("threw", Describe(exception));

@@ -3,7 +3,8 @@
 // ServerSession: one connection of an HTTP server, from its first request to its end.
 //
 //   AwaitHead     sends what has been gathered, if it must wait; idle until a first byte comes
-//   Answer        the handler; its answer is gathered
+//   Answer        the handler; its answer is gathered. What has been gathered before is sent if the
+//                 handler waits (stand_in.h)
 //   AfterBody     what the handler has left of the body goes
 //
 // and again, until one side wants the end. Whatever is refused is answered, and then the session
@@ -33,6 +34,7 @@
 #include "io/src/http/head.h"
 #include "io/src/http/input_buffer.h"
 #include "io/src/http/output.h"
+#include "io/src/http/stand_in.h"
 #include "io/src/http/transport.h"
 
 namespace bobbin::io::http::internal {
@@ -92,6 +94,7 @@ class ServerSession {
 
   InputBuffer input_;
   Output output_;
+  StandIn stand_in_;
   BodyReader body_;
   RequestHead head_;
   std::string_view route_;

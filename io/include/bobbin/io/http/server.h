@@ -4,8 +4,8 @@
 //
 // Each connection has a virtual thread, on which its requests are handled one after the other, in
 // plain blocking code. Requests that a client sends ahead are answered in their order; their
-// answers are gathered and sent together, unless they are large, before anything is waited for on
-// the connection. An answer may so wait for the handler of a request that came with its own.
+// answers are gathered and sent together, unless they are large, before anything is waited for. An
+// answer so never waits for a handler of a later request that waits, only for one that computes.
 //
 // What is not clearly one request is refused, and its connection closed, because somebody in
 // between might see another one in it: see docs/http.md.
