@@ -4,12 +4,14 @@
 //
 // It says so on a connection of its own. Threads of a server have numbers, and another server has
 // the same ones: so the request goes to the same address, and only if the server that answers there
-// says the same of itself.
+// says the same of itself, and of where the one that has the number comes from: after a restart it
+// is somebody else's.
 //
 //   Called from   virtual, platform and foreign threads.
 //   Suspends      until the server has told the thread that runs the statement.
 //   Cancellation  CANCELLED or DEADLINE_EXCEEDED; whether the statement ends is then unknown.
 //   Errors        as ConnectMySql, and those of the server. FAILED_PRECONDITION: it is another one.
+//                 NOT_FOUND: there is no such thread any more.
 
 #ifndef BOBBIN_DB_SRC_MYSQL_CANCEL_H_
 #define BOBBIN_DB_SRC_MYSQL_CANCEL_H_
@@ -27,14 +29,14 @@
 
 namespace bobbin::db::internal {
 
-// What a server says of itself.
-absl::StatusOr<std::string> IdentityOf(MYSQL& handle);
-
 struct MySqlThread {
   MySqlPlace place;
-  std::string identity;  // Of the server there.
   unsigned long id = 0;
+  std::string identity;  // What the server there says of it and of itself.
 };
+
+// Asks the server at the other end of `handle`, of its thread `id`.
+absl::StatusOr<std::string> IdentityOf(MYSQL& handle, unsigned long id);
 
 absl::Status KillMySqlQuery(const MySqlServer& server, const MySqlThread& thread);
 

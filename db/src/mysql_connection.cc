@@ -132,7 +132,8 @@ absl::StatusOr<std::unique_ptr<MySqlConnection>> MySqlConnection::Open(const MyS
     BOBBIN_ASSIGN_OR_RETURN(MySqlLink link, ConnectMySql(server));
     auto connection = std::make_unique<MySqlConnection>(Passkey(), server, std::move(link));
     BOBBIN_RETURN_IF_ERROR(connection->Configure());
-    BOBBIN_ASSIGN_OR_RETURN(connection->thread_.identity, IdentityOf(*connection->handle_));
+    BOBBIN_ASSIGN_OR_RETURN(connection->thread_.identity,
+                            IdentityOf(*connection->handle_, connection->thread_.id));
     return connection;
   }();
   // The patience is the pool's, not the caller's.
@@ -323,7 +324,17 @@ absl::Status MySqlConnection::RunScript(std::string_view script) {
 
 // --- Transactions, and the end of a use.
 
-absl::Status MySqlConnection::Begin(std::string_view sql) { return RunOwn(sql); }
+absl::Status MySqlConnection::Begin(std::string_view sql) {
+  BOBBIN_RETURN_IF_ERROR(CheckStop());
+  absl::Status status;
+  {
+    MySqlExchange exchange(*this, sql);
+    status = exchange.Ask(sql).status();
+  }
+  // It may have begun all the same.
+  if (!status.ok()) RollBack();
+  return status;
+}
 
 void MySqlConnection::RollBack() noexcept {
   if (phase() != MySqlPhase::kInTransaction) return;

@@ -35,14 +35,19 @@ absl::StatusOr<std::vector<MySqlPlace>> PlacesOf(const MySqlServer& server) {
 }
 
 absl::StatusOr<MySqlHandle> MakeHandle() {
-  MySqlHandle handle(mysql_init(nullptr));
+  // Two threads must not do this at the same time, and mysql_init would.
+  static const bool is_ready = mysql_library_init(0, nullptr, nullptr) == 0;
+  MySqlHandle handle(is_ready ? mysql_init(nullptr) : nullptr);
   const size_t stack_bytes = kMySqlStackBytes;
   const my_bool no = 0;
   const unsigned no_files = 0;
   if (handle == nullptr || mysql_options(handle.get(), MYSQL_OPT_NONBLOCK, &stack_bytes) != 0 ||
       mysql_options(handle.get(), MYSQL_SET_CHARSET_NAME, "utf8mb4") != 0 ||
       mysql_options(handle.get(), MYSQL_REPORT_DATA_TRUNCATION, &no) != 0 ||
-      mysql_options(handle.get(), MYSQL_OPT_LOCAL_INFILE, &no_files) != 0) {
+      mysql_options(handle.get(), MYSQL_OPT_LOCAL_INFILE, &no_files) != 0 ||
+      // Later versions want it unless told otherwise, and wait for it in calls that block.
+      mysql_options(handle.get(), MYSQL_OPT_SSL_ENFORCE, &no) != 0 ||
+      mysql_options(handle.get(), MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &no) != 0) {
     return MakeStatus(absl::StatusCode::kResourceExhausted, "connect mysql: out of memory");
   }
   return handle;

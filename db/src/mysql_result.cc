@@ -154,7 +154,8 @@ absl::StatusOr<Rows> RowsOf(MYSQL_STMT& statement) {
   std::vector<Column> columns(count);
   std::vector<MYSQL_BIND> binds(count);
   for (size_t i = 0; i < count; ++i) {
-    rows.AddColumn({fields[i].name, fields[i].name_length});
+    // Its length is not always kept.
+    rows.AddColumn(fields[i].name);
     binds[i] = {};
     BindColumn(fields[i], columns[i], binds[i]);
   }

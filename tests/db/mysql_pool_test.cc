@@ -282,7 +282,9 @@ BOBBIN_IO_TEST(MySqlPoolTest, APreparedTextGoesOnWhenItsTableIsAltered) {
   ASSERT_OK(pool.ExecuteScript("alter table t add column more text default 'x'"));
   auto rows = pool.Query("select * from t");
   ASSERT_OK(rows);
-  EXPECT_EQ(rows->column_count(), 2U);
+  ASSERT_EQ(rows->column_count(), 2U);
+  EXPECT_EQ(rows->column_name(0), "n");
+  EXPECT_EQ(rows->column_name(1), "more");
 }
 
 BOBBIN_IO_TEST(MySqlPoolTest, OnlySoManyStatementsAreKept) {

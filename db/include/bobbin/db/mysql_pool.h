@@ -28,8 +28,11 @@
 //
 // What belongs to a session - variables, locks by name, temporary tables - does not stay for who
 // gets the connection next: it is reset when a statement's text lets it be seen that there may be
-// something. A function or a trigger that sets a variable is not seen. In a transaction a table
-// that is created or altered ends the transaction: so does it here, with an error.
+// something. A function or a trigger that sets a variable is not seen, and what an insert leaves
+// for last_insert_id() stays: ask for it in the transaction of the insert.
+//
+// In a transaction a table that is created or altered ends the transaction: so does it here, with
+// an error.
 //
 // A nested call takes a second connection, and may wait for ever for it when all are held by
 // threads that do the same: inside a transaction, use the transaction. When no connection becomes

@@ -5,6 +5,9 @@
 // The host's name is looked up anew for each connection, so that a failover is seen; its addresses
 // are tried in their order. No file of options is read.
 //
+// Not encrypted: libmariadb waits for a handshake of TLS, and for room to send over TLS, in calls
+// that block. Over a network that is not trusted, use a tunnel.
+//
 // As a text: mysql://user:password@host:port/database, with ?socket=/path for a Unix socket; what
 // is not a letter, a digit or one of -._~ is written %2F and the like.
 //
