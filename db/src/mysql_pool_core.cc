@@ -17,7 +17,8 @@ namespace {
 constexpr ConnectionPoolKind kMySql = {
     .database = "mysql",
     .connection_wait = {"mysql connection", WaitObject::kAddress},
-    .return_wait = {"mysql connections' return", WaitObject::kAddress}};
+    .return_wait = {"mysql connections' return", WaitObject::kAddress},
+    .keeper_wait = {"mysql idle connections", WaitObject::kAddress}};
 
 ConnectionPoolOptions PoolOptionsOf(const MySqlPoolOptions& options) {
   return {.connections_max = std::clamp(options.connections_max, size_t{1}, kMySqlConnectionsMax),
