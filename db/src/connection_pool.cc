@@ -14,6 +14,7 @@
 #include <bobbin/core/role.h>
 #include <bobbin/core/status.h>
 #include <bobbin/core/vthread.h>
+#include <bobbin/sched/internal/housekeeping.h>
 #include <bobbin/sched/spawn.h>
 
 #include "db/src/limits.h"
@@ -246,6 +247,7 @@ void ConnectionPool::StartKeeper() noexcept {
 }
 
 void ConnectionPool::Keep() {
+  const bobbin::internal::HousekeepingScope scope;
   WakeList woken;
   while (true) {
     std::unique_ptr<PooledConnection> stale;  // Closed after the lock is given back.

@@ -268,8 +268,17 @@ uint64_t RuntimeCore::Live() const noexcept {
   return spawned - ended;
 }
 
+uint64_t RuntimeCore::Busy() const noexcept {
+  // In this order: who is taken off keeps house all the while. Who begins or ends meanwhile has its
+  // carrier look again before it sleeps.
+  const uint64_t begun = housekeepers_begun_.load();
+  const uint64_t live = Live();
+  const uint64_t ended = housekeepers_ended_.load();
+  return live - (begun > ended ? begun - ended : 0);
+}
+
 void RuntimeCore::CarrierIsIdle() noexcept {
-  if (__builtin_expect(idle_awaited_.load() == 0, 1) || Live() != 0) return;
+  if (__builtin_expect(idle_awaited_.load() == 0, 1) || Busy() != 0) return;
   WakeList woken;
   {
     SpinLockHolder hold(idle_lock_);
@@ -295,27 +304,30 @@ void RuntimeCore::SeeAnnouncements() const noexcept {
 
 bool RuntimeCore::AwaitIdleOr(IdleWait kind) {
   idle_awaited_.fetch_add(1);
+  const auto is_over = [&] {
+    return (kind == IdleWait::kUntilAllHaveEnded ? Live() : Busy()) == 0;
+  };
   bool is_idle = false;
   while (!is_idle) {
     Waiter self(kIdleWait);
     if (self.thread().ShouldStop()) {
-      is_idle = Live() == 0;
+      is_idle = is_over();
       break;
     }
     {
       SpinLockHolder hold(idle_lock_);
-      if (kind == IdleWait::kUntilStop && are_phases_over_) break;
+      if (kind == IdleWait::kUntilIdleOrStop && are_phases_over_) break;
       idle_waiters_.PushBack(self);
     }
     // The last one may have ended before anybody knew that it was awaited.
     SeeAnnouncements();
-    if (Live() == 0) CarrierIsIdle();
+    if (is_over()) CarrierIsIdle();
     const Wake wake = self.Park();
     if (wake != Wake::kNotified) {
       SpinLockHolder hold(idle_lock_);
       idle_waiters_.Forget(self);
     }
-    is_idle = Live() == 0;
+    is_idle = is_over();
     if (wake != Wake::kNotified) break;
   }
   idle_awaited_.fetch_sub(1);
@@ -336,7 +348,7 @@ absl::Status RuntimeCore::Shutdown() {
   // carriers.
   absl::Status result = lifecycle_.AwaitPhases();
   const DeadlineScope budget(lifecycle_.end());
-  if (!threads_.empty() && !AwaitIdle()) {
+  if (!threads_.empty() && !AwaitIdleOr(IdleWait::kUntilAllHaveEnded)) {
     result.Update(MakeStatus(absl::StatusCode::kDeadlineExceeded, NameTheLiving()));
   }
   lifecycle_.TellOfThreads(Live());

@@ -69,10 +69,11 @@ class RuntimeCore {
 
   // Starts the OS threads; the first poller that cannot start ends them all again, with its reason.
   absl::Status Start();
-  // Blocks until no virtual thread is left, or the deadline in force. True if none is left.
-  bool AwaitIdle() { return AwaitIdleOr(IdleWait::kToTheEnd); }
+  // Blocks until no virtual thread is left but those that keep house, or the deadline in force. True
+  // if none is left.
+  bool AwaitIdle() { return AwaitIdleOr(IdleWait::kUntilIdle); }
   // The same; is also over when the phases of a stop are.
-  bool AwaitIdleOrStop() { return AwaitIdleOr(IdleWait::kUntilStop); }
+  bool AwaitIdleOrStop() { return AwaitIdleOr(IdleWait::kUntilIdleOrStop); }
   absl::Status Shutdown();
   // Whether Shutdown left carriers behind: then this object must not be destroyed.
   bool has_abandoned_carriers() const noexcept { return has_abandoned_carriers_; }
@@ -109,8 +110,12 @@ class RuntimeCore {
   // Wakes one sleeping carrier to look for work, unless one is looking already.
   void WakeOneToSearch() noexcept;
   uint64_t Live() const noexcept;
+  // The same without those that only keep house; sometimes too many, never too few.
+  uint64_t Busy() const noexcept;
+  void HousekeeperBegins() noexcept { housekeepers_begun_.fetch_add(1); }
+  void HousekeeperEnds() noexcept { housekeepers_ended_.fetch_add(1); }
   // Whether neither a virtual thread nor a task is left.
-  bool IsIdle() { return Live() == 0 && executors_.IsIdle(); }
+  bool IsIdle() { return Busy() == 0 && executors_.IsIdle(); }
   // Spawners that wait because so many virtual threads live.
   uint64_t waiting_for_limit() const noexcept { return waiting_for_limit_.load(); }
   size_t live_max() const noexcept { return live_max_; }
@@ -133,7 +138,7 @@ class RuntimeCore {
   void CarrierIsBusy() noexcept { monitor_.CarrierIsBusy(); }
 
  private:
-  enum class IdleWait : uint8_t { kToTheEnd, kUntilStop };
+  enum class IdleWait : uint8_t { kUntilIdle, kUntilIdleOrStop, kUntilAllHaveEnded };
 
   bool AwaitIdleOr(IdleWait kind);
   // Makes what every carrier did before it announced its sleep visible to Live().
@@ -177,6 +182,9 @@ class RuntimeCore {
   absl::Status start_status_ ABSL_GUARDED_BY(start_lock_);
 
   // The end.
+  // Written by virtual threads that keep house; read by whoever wants to know what else there is.
+  Atomic<uint64_t> housekeepers_begun_{0};
+  Atomic<uint64_t> housekeepers_ended_{0};
   Atomic<int> idle_awaited_{0};  // Threads in AwaitIdle; read by carriers.
   SpinLock idle_lock_;
   WaitQueue idle_waiters_ ABSL_GUARDED_BY(idle_lock_);

@@ -24,6 +24,7 @@
 #include <bobbin/core/role.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/internal/housekeeping.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/sleep.h>
@@ -37,6 +38,7 @@ namespace bobbin {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -400,6 +402,34 @@ TEST(RuntimeTest, ABurstOfWakesFromElsewhereWakesASleepingCarrierOnce) {
     EXPECT_EQ(wakes, 1);
     for (VirtualThread& receiver : receivers) EXPECT_OK(receiver.Join());
   });
+}
+
+TEST(RuntimeTest, AwaitIdleDoesNotWaitForWhoOnlyKeepsHouseAndAShutdownDoes) {
+  Runtime runtime({.carriers = 2});
+  std::atomic<bool> has_begun{false};
+  std::atomic<bool> is_cancelled{false};
+  runtime
+      .Spawn([&] {
+        const internal::HousekeepingScope scope;
+        has_begun = true;
+        is_cancelled = absl::IsCancelled(SleepFor(hours(1)));
+      })
+      .Detach();
+  test::AwaitTrue([&] { return has_begun.load(); });
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 100; ++i) {
+    runtime
+        .Spawn([&] {
+          SleepFor(microseconds(100)).IgnoreError();
+          ++ended;
+        })
+        .Detach();
+  }
+  EXPECT_OK(runtime.AwaitIdle());
+  EXPECT_EQ(ended, 100);
+  EXPECT_FALSE(is_cancelled);
+  EXPECT_OK(runtime.Shutdown());
+  EXPECT_TRUE(is_cancelled);
 }
 
 TEST(RuntimeTest, SpreadPlacementUsesEveryCarrier) {
