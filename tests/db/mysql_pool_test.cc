@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -551,6 +553,12 @@ BOBBIN_IO_TEST(MySqlPoolTest, AStatementThatIsStoppedLeavesNothingBehind) {
   EXPECT_EQ(pool.Statistics().opened, 1U);  // It was the same connection all the time.
 }
 
+// What no other statement has in its text: one whose connection was lost may still run.
+std::string NewMark() {
+  static std::atomic<int> count{0};
+  return "bobbin mark " + std::to_string(getpid()) + "." + std::to_string(++count) + ".";
+}
+
 // Whether the server runs a statement with `mark` in it.
 bool IsRunning(MySqlPool& pool, const std::string& mark) {
   auto rows = pool.Query(
@@ -562,7 +570,7 @@ bool IsRunning(MySqlPool& pool, const std::string& mark) {
 
 BOBBIN_IO_TEST(MySqlPoolTest, ACancelReachesTheServer) {
   MySqlPool pool = MustOpen({.server = Patient(MySqlService::Shared())});
-  const std::string mark = "bobbin mark " + std::to_string(random().Below(1'000'000'000));
+  const std::string mark = NewMark();
   const std::string sql = "select sleep(600) /* " + mark + " */";
   const auto is_running = [&] { return IsRunning(pool, mark); };
   VirtualThread sleeper = Spawn([&] { return pool.Query(UncheckedSql(sql)).status(); });
@@ -717,7 +725,7 @@ BOBBIN_IO_TEST(MySqlPoolTest, ALostConnectionIsToldAndReplaced) {
   {
     MySqlPool pool = MustOpen({.server = SharedBy(proxy.port()), .connections_max = 2});
     MySqlPool other = OpenMySql(1);
-    const std::string mark = "bobbin mark " + std::to_string(random().Below(1'000'000'000));
+    const std::string mark = NewMark();
     const std::string sql = "select sleep(600) /* " + mark + " */";
     VirtualThread victim = Spawn([&] { return pool.Query(UncheckedSql(sql)).status(); });
     AwaitTrue([&] { return IsRunning(other, mark); });
