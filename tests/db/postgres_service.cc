@@ -34,15 +34,22 @@ std::string MakeFolder() {
 
 }  // namespace
 
-const std::string& PostgresService::SharedConninfo() {
-  static const std::string conninfo = [] {
-    if (const char* const folder = std::getenv("BOBBIN_TEST_POSTGRES")) {
-      return FirstLineOf(std::string(folder) + "/conninfo");
-    }
+const std::string& PostgresService::SharedFolder() {
+  static const std::string folder = []() -> std::string {
+    if (const char* const given = std::getenv("BOBBIN_TEST_POSTGRES")) return given;
     static const PostgresService own;
-    return own.conninfo();
+    return own.folder_;
   }();
+  return folder;
+}
+
+const std::string& PostgresService::SharedConninfo() {
+  static const std::string conninfo = FirstLineOf(SharedFile("conninfo"));
   return conninfo;
+}
+
+std::string PostgresService::SharedFile(std::string_view name) {
+  return SharedFolder() + "/" + std::string(name);
 }
 
 PostgresService::PostgresService() : folder_(MakeFolder()) {

@@ -20,6 +20,9 @@ class PostgresService {
   // of this process. Nobody may stop it.
   static const std::string& SharedConninfo();
 
+  // Of the same server: a certificate file of its folder.
+  static std::string SharedFile(std::string_view name);
+
   // A server that may be stopped.
   PostgresService();
   PostgresService(const PostgresService&) = delete;
@@ -33,6 +36,7 @@ class PostgresService {
   void Resume();  // Starts it again.
 
  private:
+  static const std::string& SharedFolder();
   void Call(std::string_view verb) const;
 
   std::string folder_;

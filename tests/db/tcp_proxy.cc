@@ -112,7 +112,15 @@ bool TcpProxy::Pass(Link& link, int direction, bool is_readable) {
       link.is_ended[side] = true;
       if (kept.empty()) ::shutdown(to, SHUT_WR);
     }
-    if (received > 0) kept.append(buffer, static_cast<size_t>(received));
+    if (received > 0) {
+      kept.append(buffer, static_cast<size_t>(received));
+      if (direction == 0) from_clients_bytes_ += static_cast<size_t>(received);
+    }
+    if (stall_behind_ != 0 && from_clients_bytes_ >= stall_behind_) {
+      stall_behind_ = 0;
+      mode_ = Mode::kStalled;
+      return true;
+    }
   }
   if (!kept.empty()) {
     const size_t piece =

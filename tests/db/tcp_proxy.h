@@ -35,6 +35,9 @@ class TcpProxy {
   // Nothing gets through, and nobody new is connected further, until Resume.
   void Stall() { Set(Mode::kStalled); }
   void Resume() { Set(Mode::kOpen); }
+  // The same from when so many bytes have come from clients; the last of them are not passed on.
+  void StallBehind(size_t bytes) { stall_behind_ = bytes; }
+  bool is_stalled() const { return mode_ == Mode::kStalled; }
   // Resets all connections that there are.
   void Cut() { Order(cuts_); }
   // Tells all clients that their server will say nothing more, and lets them go on.
@@ -71,6 +74,8 @@ class TcpProxy {
   std::atomic<int> cuts_{0};
   std::atomic<int> half_closes_{0};
   std::atomic<size_t> piece_bytes_{0};
+  std::atomic<size_t> stall_behind_{0};  // 0: never.
+  size_t from_clients_bytes_ = 0;
   std::atomic<int> connections_{0};
   std::atomic<int> accepted_{0};
   std::atomic<bool> is_ending_{false};
