@@ -7,17 +7,14 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "bench/echo/listener.h"
-#include "bench/echo/process_setup.h"
+#include "bench/baseline/raw_server.h"
 #include "bench/echo/server_meter.h"
 #include "bench/echo/socket_address.h"
-#include "bench/echo/stop_event.h"
 
 namespace bobbin::bench {
 namespace {
@@ -29,10 +26,10 @@ constexpr uint32_t kEndings = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 class RawEpollServer {
  public:
-  RawEpollServer(const ServerOptions& options, int listener, int stop)
-      : buffer_(options.buffer_bytes),
-        listener_(listener),
-        stop_(stop),
+  explicit RawEpollServer(const RawServerParts& parts)
+      : buffer_(parts.options.buffer_bytes),
+        listener_(parts.listener),
+        stop_(parts.stop),
         epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
   // Serves until the stop descriptor is readable. Returns the error text, empty if all was well.
@@ -154,22 +151,7 @@ void RawEpollServer::Close(int fd) {
 }  // namespace
 
 int RunRawEpollServer(const ServerOptions& options) {
-  const auto failed = [](const std::string& error) {
-    std::fprintf(stderr, "raw-epoll: %s\n", error.c_str());
-    return 1;
-  };
-  if (std::string error = PinToCpu(options.cpu); !error.empty()) return failed(error);
-  RaiseFileLimit();
-  const StopEvent stop(options.seconds);
-  if (!stop.fd().is_open()) return failed("stop event: not available");
-  const Listener listener = OpenListener(options);
-  if (!listener.error.empty()) return failed(listener.error);
-
-  RawEpollServer server(options, listener.fd.get(), stop.fd().get());
-  AnnounceListening(listener);
-  if (std::string error = server.Serve(); !error.empty()) return failed(error);
-  PrintServerReport(server.meter().Report("raw-epoll"));
-  return 0;
+  return RunRawServer<RawEpollServer>("raw-epoll", options);
 }
 
 }  // namespace bobbin::bench

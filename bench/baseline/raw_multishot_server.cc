@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +14,9 @@
 #include <liburing.h>
 
 #include "bench/baseline/raw_ring.h"
-#include "bench/echo/listener.h"
-#include "bench/echo/process_setup.h"
+#include "bench/baseline/raw_server.h"
 #include "bench/echo/server_meter.h"
 #include "bench/echo/socket_address.h"
-#include "bench/echo/stop_event.h"
 
 namespace bobbin::bench {
 namespace {
@@ -51,8 +48,8 @@ struct Connection {
 
 class RawMultishotServer {
  public:
-  RawMultishotServer(const ServerOptions& options, int listener, int stop)
-      : buffer_bytes_(options.buffer_bytes), listener_(listener), stop_(stop) {}
+  explicit RawMultishotServer(const RawServerParts& parts)
+      : buffer_bytes_(parts.options.buffer_bytes), listener_(parts.listener), stop_(parts.stop) {}
   RawMultishotServer(const RawMultishotServer&) = delete;
   RawMultishotServer& operator=(const RawMultishotServer&) = delete;
   ~RawMultishotServer() {
@@ -268,23 +265,7 @@ void RawMultishotServer::EndTurn() {
 }  // namespace
 
 int RunRawMultishotServer(const ServerOptions& options) {
-  const auto failed = [](const std::string& error) {
-    std::fprintf(stderr, "raw-multishot: %s\n", error.c_str());
-    return 1;
-  };
-  if (std::string error = PinToCpu(options.cpu); !error.empty()) return failed(error);
-  RaiseFileLimit();
-  const StopEvent stop(options.seconds);
-  if (!stop.fd().is_open()) return failed("stop event: not available");
-  const Listener listener = OpenListener(options);
-  if (!listener.error.empty()) return failed(listener.error);
-
-  RawMultishotServer server(options, listener.fd.get(), stop.fd().get());
-  if (std::string error = server.Open(); !error.empty()) return failed(error);
-  AnnounceListening(listener);
-  if (std::string error = server.Serve(); !error.empty()) return failed(error);
-  PrintServerReport(server.meter().Report("raw-multishot"));
-  return 0;
+  return RunRawServer<RawMultishotServer>("raw-multishot", options);
 }
 
 }  // namespace bobbin::bench

@@ -5,19 +5,16 @@
 #include <poll.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include <liburing.h>
 
 #include "bench/baseline/raw_ring.h"
+#include "bench/baseline/raw_server.h"
 #include "bench/echo/buffer_arena.h"
-#include "bench/echo/listener.h"
-#include "bench/echo/process_setup.h"
 #include "bench/echo/server_meter.h"
 #include "bench/echo/socket_address.h"
-#include "bench/echo/stop_event.h"
 
 namespace bobbin::bench {
 namespace {
@@ -37,12 +34,12 @@ struct Connection {
 
 class RawUringServer {
  public:
-  RawUringServer(const ServerOptions& options, size_t files_max, int listener, int stop)
-      : buffer_bytes_(options.buffer_bytes),
-        files_max_(files_max),
-        buffers_(files_max, options.buffer_bytes),
-        listener_(listener),
-        stop_(stop) {}
+  explicit RawUringServer(const RawServerParts& parts)
+      : buffer_bytes_(parts.options.buffer_bytes),
+        files_max_(parts.files_max),
+        buffers_(parts.files_max, parts.options.buffer_bytes),
+        listener_(parts.listener),
+        stop_(parts.stop) {}
   RawUringServer(const RawUringServer&) = delete;
   RawUringServer& operator=(const RawUringServer&) = delete;
 
@@ -177,23 +174,7 @@ void RawUringServer::Close(int fd) {
 }  // namespace
 
 int RunRawUringServer(const ServerOptions& options) {
-  const auto failed = [](const std::string& error) {
-    std::fprintf(stderr, "raw-uring: %s\n", error.c_str());
-    return 1;
-  };
-  if (std::string error = PinToCpu(options.cpu); !error.empty()) return failed(error);
-  const size_t files_max = RaiseFileLimit();
-  const StopEvent stop(options.seconds);
-  if (!stop.fd().is_open()) return failed("stop event: not available");
-  const Listener listener = OpenListener(options);
-  if (!listener.error.empty()) return failed(listener.error);
-
-  RawUringServer server(options, files_max, listener.fd.get(), stop.fd().get());
-  if (std::string error = server.Open(); !error.empty()) return failed(error);
-  AnnounceListening(listener);
-  if (std::string error = server.Serve(); !error.empty()) return failed(error);
-  PrintServerReport(server.meter().Report("raw-uring"));
-  return 0;
+  return RunRawServer<RawUringServer>("raw-uring", options);
 }
 
 }  // namespace bobbin::bench

@@ -28,6 +28,7 @@
 #include "bench/echo/process_setup.h"
 #include "bench/echo/socket_address.h"
 #include "bench/echo/unique_fd.h"
+#include "bench/support/command_line.h"
 
 namespace bobbin::bench {
 namespace {
@@ -111,20 +112,10 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "how long to measure")->capture_default_str();
   app.add_option("--warmup", warmup_seconds, "seconds before that")->capture_default_str();
   app.add_option("--cpu", cpu, "CPU to run on, -1 for any")->capture_default_str();
-  const auto refused = [](const std::string& why) {
-    std::fprintf(stderr, "bobbin_accept_load: %s\n", why.c_str());
-    return 2;
-  };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refused(error.what());
-  }
+  if (const std::optional<int> code = ExitAfterParsing(app, argc, argv)) return *code;
   const std::optional<SocketAddress> server = SocketAddress::Parse(host, port);
-  if (!server) return refused("host " + host + ": not a numeric address");
-  if (std::string why = PinToCpu(cpu); !why.empty()) return refused(why);
+  if (!server) return Refuse(app, "host " + host + ": not a numeric address");
+  if (std::string why = PinToCpu(cpu); !why.empty()) return Refuse(app, why);
 
   AcceptLoad load(*server);
   load.Run(warmup_seconds);

@@ -6,11 +6,13 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
 #include "bench/echo/echo_load.h"
+#include "bench/support/command_line.h"
 
 namespace bobbin::bench {
 namespace {
@@ -53,18 +55,8 @@ int Main(int argc, char** argv) {
   app.add_option("--cpu", options.cpu, "CPU to run on, -1 for any")->capture_default_str();
   app.add_flag("--sleep", is_sleeping, "sleep in the kernel between answers, instead of spinning");
   app.add_flag("--json", is_json, "print one JSON object");
-  const auto refused = [](const std::string& why) {
-    std::fprintf(stderr, "bobbin_echo_load: %s\n", why.c_str());
-    return 2;
-  };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refused(error.what());
-  }
-  if (const std::string why = CheckLoadOptions(options); !why.empty()) return refused(why);
+  if (const std::optional<int> code = ExitAfterParsing(app, argc, argv)) return *code;
+  if (const std::string why = CheckLoadOptions(options); !why.empty()) return Refuse(app, why);
 
   options.spin = !is_sleeping;
   const LoadResult result = RunEchoLoad(options);

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +22,7 @@
 #include "bench/echo/process_setup.h"
 #include "bench/echo/server_options.h"
 #include "bench/echo/socket_address.h"
+#include "bench/support/command_line.h"
 
 namespace bobbin::bench {
 namespace {
@@ -101,19 +102,9 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "how long to serve, 0 until SIGTERM")
       ->capture_default_str();
   app.add_option("--cpu", options.cpu, "CPU to run on, -1 for any")->capture_default_str();
-  const auto refused = [](const std::string& why) {
-    std::fprintf(stderr, "bobbin_echo_server: %s\n", why.c_str());
-    return 2;
-  };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refused(error.what());
-  }
+  if (const std::optional<int> code = ExitAfterParsing(app, argc, argv)) return *code;
   if (const std::string why = CheckServerOptions(backend, options); !why.empty()) {
-    return refused(why);
+    return Refuse(app, why);
   }
 
   return FindBackend(backend)->run(options);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/scale/scenario.h"
+#include "bench/support/command_line.h"
 
 namespace bobbin::bench {
 namespace {
@@ -118,18 +120,8 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--carriers", options.carriers, "OS threads that run them")->capture_default_str();
   app.add_flag("--json", is_json, "print one JSON object");
-  const auto refused = [](const std::string& why) {
-    std::fprintf(stderr, "bobbin_scale: %s\n", why.c_str());
-    return 2;
-  };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refused(error.what());
-  }
-  if (const std::string why = Check(options); !why.empty()) return refused(why);
+  if (const std::optional<int> code = ExitAfterParsing(app, argc, argv)) return *code;
+  if (const std::string why = Check(options); !why.empty()) return Refuse(app, why);
 
   const absl::StatusOr<ScenarioResult> result = RunScenario(options);
   if (!result.ok()) {
