@@ -5,13 +5,11 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include <bobbin/core/mutex.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/span.h>
@@ -19,47 +17,24 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/support/bobbin_test.h"
+#include "tests/support/kept_spans.h"
 #include "tests/support/status_matchers.h"
 
 namespace bobbin {
 namespace {
 
+using test::KeptSpans;
+using test::SpanNamed;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-// Keeps what it is given.
-class Kept final : public SpanSink {
- public:
-  void Add(SpanRecord span) override {
-    MutexLock lock(mutex_);
-    spans_.push_back(std::move(span));
-  }
-  std::vector<SpanRecord> Take() {
-    MutexLock lock(mutex_);
-    return std::exchange(spans_, {});
-  }
-
- private:
-  Mutex mutex_;
-  std::vector<SpanRecord> spans_ ABSL_GUARDED_BY(mutex_);
-};
-
-const SpanRecord& Named(const std::vector<SpanRecord>& spans, std::string_view name) {
-  for (const SpanRecord& span : spans) {
-    if (span.name == name) return span;
-  }
-  ADD_FAILURE() << "no span " << name;
-  static const SpanRecord none;
-  return none;
-}
 
 SpanContext Remote(bool is_sampled) {
   return {.trace_id = {1, 2}, .span_id = {3}, .is_sampled = is_sampled, .trace_state = "a=1"};
 }
 
 BOBBIN_TEST(SpanTest, EachIsTheChildOfTheOneAroundIt) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   {
     const Span outer({.name = "outer"});
@@ -71,20 +46,20 @@ BOBBIN_TEST(SpanTest, EachIsTheChildOfTheOneAroundIt) {
 
   const std::vector<SpanRecord> spans = kept->Take();
   ASSERT_THAT(spans, SizeIs(3));
-  const SpanRecord& outer = Named(spans, "outer");
-  const SpanRecord& inner = Named(spans, "inner");
+  const SpanRecord& outer = SpanNamed(spans, "outer");
+  const SpanRecord& inner = SpanNamed(spans, "inner");
   EXPECT_FALSE(outer.parent.is_set());
   EXPECT_EQ(inner.parent, outer.context.span_id);
   EXPECT_EQ(inner.context.trace_id, outer.context.trace_id);
   EXPECT_NE(inner.context.span_id, outer.context.span_id);
-  EXPECT_NE(Named(spans, "other").context.trace_id, outer.context.trace_id);
+  EXPECT_NE(SpanNamed(spans, "other").context.trace_id, outer.context.trace_id);
   EXPECT_LE(outer.start, inner.start);
   EXPECT_LE(inner.start, inner.end);
   EXPECT_TRUE(outer.status.ok());
 }
 
 BOBBIN_TEST(SpanTest, WhatAThreadStartsBelongsToItsSpan) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   {
     const Span request({.name = "request"});
@@ -99,15 +74,15 @@ BOBBIN_TEST(SpanTest, WhatAThreadStartsBelongsToItsSpan) {
   ASSERT_OK(RunBlocking([] { EXPECT_EQ(Span::Current(), nullptr); }));
 
   const std::vector<SpanRecord> spans = kept->Take();
-  const SpanRecord& request = Named(spans, "request");
+  const SpanRecord& request = SpanNamed(spans, "request");
   for (std::string_view name : {"group", "spawn", "blocking"}) {
-    EXPECT_EQ(Named(spans, name).parent, request.context.span_id) << name;
+    EXPECT_EQ(SpanNamed(spans, name).parent, request.context.span_id) << name;
   }
-  EXPECT_FALSE(Named(spans, "later").parent.is_set());
+  EXPECT_FALSE(SpanNamed(spans, "later").parent.is_set());
 }
 
 BOBBIN_TEST(SpanTest, WhatIsSaidAboutItIsKept) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   {
     Span span({.name = "s", .kind = SpanKind::kClient, .attributes = {{"a", 1}, {"b", "x"}}});
@@ -133,7 +108,7 @@ BOBBIN_TEST(SpanTest, WhatIsSaidAboutItIsKept) {
 }
 
 BOBBIN_TEST(SpanTest, WhatHasNoRoomIsCounted) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   {
     Span span({.name = "s"});
@@ -149,7 +124,7 @@ BOBBIN_TEST(SpanTest, WhatHasNoRoomIsCounted) {
 }
 
 BOBBIN_TEST(SpanTest, AnExceptionIsItsStatus) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   EXPECT_THROW(
       {
@@ -164,12 +139,12 @@ BOBBIN_TEST(SpanTest, AnExceptionIsItsStatus) {
     Yield();
   }
   const std::vector<SpanRecord> spans = kept->Take();
-  EXPECT_FALSE(Named(spans, "s").status.ok());
-  EXPECT_TRUE(Named(spans, "fine").status.ok());
+  EXPECT_FALSE(SpanNamed(spans, "s").status.ok());
+  EXPECT_TRUE(SpanNamed(spans, "fine").status.ok());
 }
 
 BOBBIN_TEST(SpanTest, TheCallerInAnotherProcessIsTheParent) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept, .sample_ratio = 0});
   {
     const Span around({.name = "around"});  // Not kept.
@@ -181,12 +156,12 @@ BOBBIN_TEST(SpanTest, TheCallerInAnotherProcessIsTheParent) {
   }
   const std::vector<SpanRecord> spans = kept->Take();
   ASSERT_THAT(spans, SizeIs(2));
-  EXPECT_EQ(Named(spans, "server").parent, SpanId{3});
-  EXPECT_EQ(Named(spans, "inner").context.trace_id, (TraceId{1, 2}));
+  EXPECT_EQ(SpanNamed(spans, "server").parent, SpanId{3});
+  EXPECT_EQ(SpanNamed(spans, "inner").context.trace_id, (TraceId{1, 2}));
 }
 
 BOBBIN_TEST(SpanTest, ATraceThatIsNotKeptIsPassedOnAsItCame) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const auto look = [] {
     Span server({.name = "server", .remote_parent = Remote(false)});
     const Span inner({.name = "inner"});
@@ -208,7 +183,7 @@ BOBBIN_TEST(SpanTest, ATraceThatIsNotKeptIsPassedOnAsItCame) {
 }
 
 TEST(SpanTest, TheRatioOfTracesIsKeptAndTheirSpansFollow) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept, .sample_ratio = 0.25});
   for (int i = 0; i < 10'000; ++i) {
     const Span root({.name = "root"});
@@ -222,7 +197,7 @@ TEST(SpanTest, TheRatioOfTracesIsKeptAndTheirSpansFollow) {
 }
 
 TEST(SpanTest, OneThatEndsAfterItsTracingIsHandedOverAllTheSame) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   std::optional<Tracing> tracing;
   tracing.emplace(TracingOptions{.sink = kept});
   {
@@ -236,7 +211,7 @@ TEST(SpanTest, OneThatEndsAfterItsTracingIsHandedOverAllTheSame) {
 }
 
 BOBBIN_TEST(SpanTest, NoTwoHaveOneId) {
-  const auto kept = std::make_shared<Kept>();
+  const auto kept = std::make_shared<KeptSpans>();
   const Tracing tracing({.sink = kept});
   constexpr int kThreads = 8;
   constexpr int kSpans = 500;
@@ -259,8 +234,8 @@ TEST(SpanDeathTest, ThereIsOneTracingAndItHasASink) {
   EXPECT_DEATH(Tracing({}), "spans go somewhere");
   EXPECT_DEATH(
       {
-        const Tracing one({.sink = std::make_shared<Kept>()});
-        const Tracing two({.sink = std::make_shared<Kept>()});
+        const Tracing one({.sink = std::make_shared<KeptSpans>()});
+        const Tracing two({.sink = std::make_shared<KeptSpans>()});
       },
       "one Tracing at a time");
 }
