@@ -106,8 +106,16 @@ function(bobbin_simulated_library target)
 
   add_library(${library} STATIC ${sources})
   add_library(bobbin::${target} ALIAS ${library})
-  # Not as one file, whatever the preset says: two modules of it name things alike.
-  set_target_properties(${library} PROPERTIES EXPORT_NAME ${target} UNITY_BUILD OFF)
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${target} UNITY_BUILD_MODE GROUP)
+  # In a unity build never two modules in one file: they name things alike.
+  set(index 0)
+  foreach(source IN LISTS sources)
+    file(RELATIVE_PATH module "${PROJECT_SOURCE_DIR}" "${source}")
+    string(REGEX REPLACE "/.*" "" module "${module}")
+    math(EXPR batch "${index} / 8")
+    math(EXPR index "${index} + 1")
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${module}_${batch})
+  endforeach()
   target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
   target_include_directories(${library} PUBLIC "$<BUILD_INTERFACE:${includes}>")
   target_compile_features(${library} PUBLIC cxx_std_20)
