@@ -112,7 +112,7 @@ enum class Shield { kNone, kAround };
 
 // A deadline that passes while the thread waits, or a moment before on a slow machine: the answer
 // is the same.
-constexpr milliseconds kSoon = milliseconds(2);
+constexpr milliseconds kSoon = milliseconds(1);
 
 class WaitingThread {
  public:
