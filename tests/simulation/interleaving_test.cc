@@ -73,7 +73,7 @@ TEST(InterleavingTest, ADeadlinePassesWhileAnEventIsSet) {
 // With an owner that gets it for itself meanwhile.
 TEST(InterleavingTest, ABiasedLockIsHeldByOne) {
   ExpectExplored({.preemptions_max = 2}, [] {
-    internal::BiasedLock lock;
+    bobbin::internal::BiasedLock lock;
     lock.AllowBias();
     Plain<int> inside(0);
     const auto enter = [&inside] { inside.Write(inside.Read() + 1); };
