@@ -191,7 +191,7 @@ void ConnectionPool::Release(PoolMember& member) noexcept {
     member.holder_ = nullptr;
     member.since_ = now;
     if (is_closed_ && closing == nullptr) closing = std::move(member.connection_);
-    if (Claim* const next = ClaimNext()) {
+    if (auto* const next = static_cast<Claim*>(waiters_.ClaimFront())) {
       CountWait(now - next->begin);
       Hold(member, *next, now);
       member.was_idle_ = false;
@@ -212,29 +212,6 @@ void ConnectionPool::Release(PoolMember& member) noexcept {
   stale.reset();
   if (needs_keeper) StartKeeper();
   woken.Dispatch();
-}
-
-// A member that goes to a thread of the same carrier is used at once; a thread of another one,
-// which may sleep, has to be woken first, and the connection lies idle meanwhile.
-ConnectionPool::Claim* ConnectionPool::ClaimNext() {
-  const auto* const here = bobbin::internal::Current().dispatcher();
-  const auto is_elsewhere = [here](const Waiter& waiter) {
-    return here != nullptr && waiter.thread().dispatcher() != nullptr &&
-           waiter.thread().dispatcher() != here;
-  };
-  Waiter* waiter = waiters_.Front();
-  if (waiter != nullptr && is_elsewhere(*waiter) && passed_over_ < kPoolPassedOverMax) {
-    int looked_at = 0;
-    while (waiter != nullptr && is_elsewhere(*waiter) && ++looked_at < kPoolLookedAtMax) {
-      waiter = waiters_.Next(*waiter);
-    }
-    if (waiter != nullptr && !is_elsewhere(*waiter) && waiters_.Claim(*waiter)) {
-      ++passed_over_;
-      return static_cast<Claim*>(waiter);
-    }
-  }
-  passed_over_ = 0;
-  return static_cast<Claim*>(waiters_.ClaimFront());
 }
 
 // --- Idle connections.

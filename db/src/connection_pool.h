@@ -21,10 +21,7 @@
 //                 returns the same and may be called again.
 //   Errors        RESOURCE_EXHAUSTED: too many wait, or none became free in time. UNAVAILABLE: it
 //                 is closed. Others: why no connection could be made.
-//   Order         First come, first served among the threads of a carrier, and where OS threads are
-//                 concerned. Between carriers one who waits is passed over for those who need not
-//                 be woken elsewhere: four times in a row at most. The connection that was used
-//                 last is given first.
+//   Order         First come, first served. The connection that was used last is given first.
 //   Cost          a spin lock and a look at the clock, and the same at the return; for one that was
 //                 idle what IsAlive takes. A wait costs another look.
 
@@ -153,8 +150,6 @@ class ConnectionPool {
 
   void Hold(PoolMember& member, const Claim& holder, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Takes out who is to be given a member now, or null.
-  Claim* ClaimNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CountWait(std::chrono::nanoseconds waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // When the first idle connection is to be closed. REQUIRES: there is one.
   MonotonicTime NextDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -182,7 +177,6 @@ class ConnectionPool {
   bobbin::internal::WaitQueue waiters_ ABSL_GUARDED_BY(lock_);
   bobbin::internal::WaitQueue keeper_ ABSL_GUARDED_BY(lock_);  // While it sleeps.
   bobbin::internal::WaitQueue end_waiters_ ABSL_GUARDED_BY(lock_);
-  int passed_over_ ABSL_GUARDED_BY(lock_) = 0;   // How often in a row the first waiter was.
   bool is_kept_ ABSL_GUARDED_BY(lock_) = false;  // There is a keeper, or there will be at once.
   bool is_closed_ ABSL_GUARDED_BY(lock_) = false;
   PoolStatistics statistics_ ABSL_GUARDED_BY(lock_);  // Without its first three.

@@ -72,11 +72,6 @@ inline constexpr std::chrono::milliseconds kPgRetryPause(2);
 // More connections of one process than this are more than a server has, as a rule.
 inline constexpr size_t kPoolConnectionsMax = 10'000;
 
-// How often in a row a pool passes over its first waiter for one of the same carrier, and at how
-// many it looks for that. Tuned by Postgres/VirtualThreads: without it, up to a quarter less.
-inline constexpr int kPoolPassedOverMax = 4;
-inline constexpr int kPoolLookedAtMax = 16;
-
 // Longer times of a pool's connections are this long: they are added up in nanoseconds.
 inline constexpr std::chrono::hours kPoolTimeMax(24 * 366);
 

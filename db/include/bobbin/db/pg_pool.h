@@ -32,9 +32,7 @@
 //   Errors        as Database, and of the server's own as PgError. RESOURCE_EXHAUSTED: too many
 //                 wait, or no connection became free in time. UNAVAILABLE: no server, or the
 //                 connection was lost: whether the statement took effect is then not known.
-//   Order         First come, first served among the threads of a carrier. Between carriers one who
-//                 waits is passed over for those who need not be woken elsewhere, four times in a
-//                 row at most. The connection that was used last is given first.
+//   Order         First come, first served. The connection that was used last is given first.
 //   Lifetime      Must outlive every call.
 //   Cost          A statement: a send, a wait and a receive on the caller's carrier, and two looks
 //                 at the clock. A transaction of n statements: n + 2 of them.
