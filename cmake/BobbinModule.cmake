@@ -155,53 +155,26 @@ endfunction()
 # `<module>.<Suite>.<Case>`, with the label <module> and those in LABELS. It links the module of
 # that name, if there is one, LIBS, and the support library. TIMEOUT bounds one case. SERIAL cases
 # measure, or need every CPU: nothing else runs beside them.
-#
-# With optimisation at link time each program compiles all the libraries once more. There the files
-# of a module are one program, <module>_tests, but for those with a TIMEOUT or SERIAL cases.
 function(bobbin_test module name)
   cmake_parse_arguments(PARSE_ARGV 2 arg "SERIAL" "TIMEOUT" "LABELS;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "bobbin_test(${module} ${name}): what is ${arg_UNPARSED_ARGUMENTS}?")
   endif()
-  if(TARGET bobbin::${module})
-    list(PREPEND arg_LIBS bobbin::${module})
-  endif()
-  list(APPEND arg_LIBS bobbin_test_support)
-  set(test ${module}_${name}_test)
-  set(source "${PROJECT_SOURCE_DIR}/tests/${module}/${name}_test.cc")
-
-  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND NOT arg_TIMEOUT AND NOT arg_SERIAL)
-    add_library(${test} OBJECT "${source}")
-    set(program ${module}_tests)
-    if(NOT TARGET ${program})
-      add_executable(${program})
-      bobbin_discover_tests(${program} ${module} LABELS ${arg_LABELS})
-    endif()
-    target_sources(${program} PRIVATE $<TARGET_OBJECTS:${test}>)
-    target_link_libraries(${program} PRIVATE ${arg_LIBS})
-  else()
-    add_executable(${test} "${source}")
-    bobbin_discover_tests(${test} ${module}
-      LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} SERIAL ${arg_SERIAL})
-  endif()
-  target_link_libraries(${test} PRIVATE bobbin_test_options ${arg_LIBS})
-  target_precompile_headers(${test} REUSE_FROM bobbin_test_support)
-endfunction()
-
-# bobbin_discover_tests(<program> <module> [LABELS...] [TIMEOUT <seconds>] [SERIAL <bool>])
-#
-# Registers the cases of a test program, for bobbin_test. ctest lists them when it starts.
-function(bobbin_discover_tests program module)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;SERIAL" "LABELS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)  # A hanging case ends itself long before, and says where it hangs.
   endif()
-  if(NOT arg_SERIAL)
-    set(arg_SERIAL FALSE)
+  if(TARGET bobbin::${module})
+    list(PREPEND arg_LIBS bobbin::${module})
   endif()
-  gtest_discover_tests(${program}
+  set(test ${module}_${name}_test)
+
+  add_executable(${test} "${PROJECT_SOURCE_DIR}/tests/${module}/${name}_test.cc")
+  target_link_libraries(${test} PRIVATE bobbin_test_options ${arg_LIBS} bobbin_test_support)
+  target_precompile_headers(${test} REUSE_FROM bobbin_test_support)
+
+  gtest_discover_tests(${test}
     TEST_PREFIX ${module}.
-    TEST_LIST ${program}_cases
+    TEST_LIST ${test}_cases
     NO_PRETTY_TYPES NO_PRETTY_VALUES
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
@@ -209,9 +182,9 @@ function(bobbin_discover_tests program module)
 
   # A list of labels does not survive PROPERTIES, above. ctest reads this once it knows the cases.
   set(labels ${module} ${arg_LABELS})
-  set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${program}_labels.cmake")
+  set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${test}_labels.cmake")
   file(WRITE "${labels_file}"
-    "set_tests_properties(\${${program}_cases} PROPERTIES LABELS \"${labels}\")\n")
+    "set_tests_properties(\${${test}_cases} PROPERTIES LABELS \"${labels}\")\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels_file}")
 endfunction()
 
