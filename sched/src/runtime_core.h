@@ -69,8 +69,8 @@ class RuntimeCore {
 
   // Starts the OS threads; the first poller that cannot start ends them all again, with its reason.
   absl::Status Start();
-  // Blocks until no virtual thread is left but those that keep house, or the deadline in force. True
-  // if none is left.
+  // Blocks until no virtual thread is left but those that keep house, or the deadline in force.
+  // True if none is left.
   bool AwaitIdle() { return AwaitIdleOr(IdleWait::kUntilIdle); }
   // The same; is also over when the phases of a stop are.
   bool AwaitIdleOrStop() { return AwaitIdleOr(IdleWait::kUntilIdleOrStop); }
