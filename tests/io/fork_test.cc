@@ -108,8 +108,8 @@ class ForkedChild {
 class Traffic {
  public:
   Traffic() {
-    for (int i = 0; i < kPairs; ++i) pairs_[i] = MakePair();
     for (Pair& pair : pairs_) {
+      pair = MakePair();
       echoes_.Spawn([&pair] {
         std::array<std::byte, 64> buffer;
         while (true) {

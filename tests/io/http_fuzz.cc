@@ -163,7 +163,7 @@ Decoded Decode(std::string_view bytes, size_t piece_bytes) {
 
 void DecodeAnyChunks(std::string_view bytes) {
   const Decoded whole = Decode(bytes, bytes.size() + 1);
-  for (const size_t piece_bytes : {1, 2, 7}) {
+  for (const size_t piece_bytes : {size_t{1}, size_t{2}, size_t{7}}) {
     BOBBIN_CHECK(Decode(bytes, piece_bytes) == whole, "in pieces it is the same body");
   }
   if (whole.state != ChunkDecoder::State::kDone) return;

@@ -19,11 +19,11 @@ namespace {
 
 constexpr size_t kDeepBytes = 64 << 10;
 
-// Where in the stack it has been.
-[[gnu::noinline]] uintptr_t GoDeep() {
+// Sets `deep` to where in the stack it has been.
+[[gnu::noinline]] void GoDeep(uintptr_t& deep) {
   std::array<volatile std::byte, kDeepBytes> touched;
   for (volatile std::byte& each : touched) each = std::byte{1};
-  return reinterpret_cast<uintptr_t>(&touched[kDeepBytes / 2]);
+  deep = reinterpret_cast<uintptr_t>(&touched[kDeepBytes / 2]);
 }
 
 bool IsResident(uintptr_t address) {
@@ -39,7 +39,8 @@ BOBBIN_IO_TEST(UnusedStackTest, WhatIsBelowTheCallerGoesAndWhatIsAboveStays) {
   std::array<int, 2000> kept;
   for (size_t i = 0; i < kept.size(); ++i) kept[i] = static_cast<int>(i);
   for (int round = 0; round < 3; ++round) {
-    const uintptr_t deep = GoDeep();
+    uintptr_t deep = 0;
+    GoDeep(deep);
     EXPECT_TRUE(IsResident(deep));
     io::internal::ReleaseUnusedStack();
     EXPECT_FALSE(IsResident(deep));
@@ -48,7 +49,8 @@ BOBBIN_IO_TEST(UnusedStackTest, WhatIsBelowTheCallerGoesAndWhatIsAboveStays) {
 }
 
 BOBBIN_IO_FOREIGN_TEST(UnusedStackTest, ElsewhereNothingHappens) {
-  const uintptr_t deep = GoDeep();
+  uintptr_t deep = 0;
+  GoDeep(deep);
   io::internal::ReleaseUnusedStack();
   EXPECT_TRUE(IsResident(deep));
 }

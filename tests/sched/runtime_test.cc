@@ -389,10 +389,10 @@ TEST(RuntimeTest, ABurstOfWakesFromElsewhereWakesASleepingCarrierOnce) {
     });
     test::AwaitTrue([&] { return runtime.Statistics().started == 1; });
     std::vector<VirtualThread> receivers;
-    for (int i = 0; i < kReceivers; ++i) {
-      receivers.push_back(runtime.Spawn([&, i] {
+    for (Event& event : go) {
+      receivers.push_back(runtime.Spawn([&] {
         ++begun;
-        EXPECT_OK(go[i].Wait());
+        EXPECT_OK(event.Wait());
         // Whoever goes on first does not let the carrier fall asleep again.
         while (!is_over) {
         }
