@@ -18,6 +18,8 @@
 #include <bobbin/sched/runtime.h>
 #include <bobbin/sched/spawn.h>
 
+#include "bench/compare/memory_reserve.h"
+
 namespace bobbin::compare {
 namespace {
 
@@ -64,6 +66,9 @@ class PlatformCrew final : public Crew {
   }
 
   absl::Status Start(std::string_view name, Body body) override {
+    if (reserve_.IsSpent()) {
+      return MakeStatus(absl::StatusCode::kResourceExhausted, "start a thread: no memory");
+    }
     auto start = std::make_unique<Body>(std::move(body));
     pthread_t thread;
     if (const int error = pthread_create(&thread, &attributes_, &Run, start.get()); error != 0) {
@@ -99,6 +104,7 @@ class PlatformCrew final : public Crew {
     }
   }
 
+  const MemoryReserve reserve_;
   pthread_attr_t attributes_;
   Mutex mutex_;
   std::vector<pthread_t> threads_ ABSL_GUARDED_BY(mutex_);  // Not yet joined.
