@@ -226,7 +226,7 @@ TEST(RuntimeStatisticsTest, TextTellsWhatThereIs) {
   RuntimeStatistics now;
   AwaitTrue([&] {
     now = runtime.Statistics();
-    return probe.IsParked() && now.parked == 1 && now.running == 0;
+    return probe.IsParked() && now.parked == 1 && now.fresh + now.ready + now.running == 0;
   });
   const std::string text = now.Text();
   EXPECT_THAT(text, testing::HasSubstr("1 live = 0 fresh + 0 ready + 0 running + 1 parked"));
