@@ -170,7 +170,6 @@ function(bobbin_test module name)
 
   add_executable(${test} "${PROJECT_SOURCE_DIR}/tests/${module}/${name}_test.cc")
   target_link_libraries(${test} PRIVATE bobbin_test_options ${arg_LIBS} bobbin_test_support)
-  target_precompile_headers(${test} REUSE_FROM bobbin_test_support)
 
   gtest_discover_tests(${test}
     TEST_PREFIX ${module}.
