@@ -66,8 +66,9 @@ inline constexpr std::chrono::milliseconds kPgReconnectPauseMax(5'000);
 // Of those who hold a connection, in messages.
 inline constexpr size_t kHoldersShown = 16;
 
-// Before a transaction is tried again the first time; twice as long each time after that.
-inline constexpr std::chrono::milliseconds kPgRetryPause(2);
+// Before a transaction is tried again the first time, and at most; about twice as long each time.
+inline constexpr absl::Duration kRetryPauseMin = absl::Milliseconds(2);
+inline constexpr absl::Duration kRetryPauseMax = absl::Milliseconds(128);
 
 // More connections of one process than this are more than a server has, as a rule.
 inline constexpr size_t kPoolConnectionsMax = 10'000;
@@ -88,10 +89,6 @@ inline constexpr size_t kMySqlValuesMax = 65535;
 // How long a statement is waited for that was to end, before the server is asked again; twice as
 // long each time after that. Each time takes a connection.
 inline constexpr std::chrono::milliseconds kMySqlCancelPause(10);
-
-// Before a transaction is tried again the first time, and at most; about twice as long each time.
-inline constexpr absl::Duration kMySqlRetryPauseMin = absl::Milliseconds(2);
-inline constexpr absl::Duration kMySqlRetryPauseMax = absl::Milliseconds(128);
 
 // Behind the first message of a key that a batch of an outbox has, it takes along those of the next
 // so many numbers: a bound for what a claim has to look at. Not tuned.

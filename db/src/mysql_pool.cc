@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 
-#include <bobbin/core/clock.h>
-#include <bobbin/db/backoff.h>
 #include <bobbin/db/mysql_pool.h>
-#include <bobbin/sched/sleep.h>
 
-#include "db/src/limits.h"
 #include "db/src/mysql_connection.h"
 #include "db/src/mysql_pool_core.h"
 
@@ -104,13 +99,6 @@ absl::Status MySqlPool::ExecuteScript(Sql script) {
 
 absl::Status MySqlPool::TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) {
   return Transact([&](MySqlTransaction& transaction) { return body(transaction); });
-}
-
-absl::Status MySqlPool::PauseBeforeRetry(int attempt) {
-  constexpr Backoff kPause = {
-      .first = internal::kMySqlRetryPauseMin, .max = internal::kMySqlRetryPauseMax, .jitter = 0.5};
-  std::mt19937_64 random(static_cast<uint64_t>(MonotonicNow().time_since_epoch().count()));
-  return SleepFor(absl::ToChronoNanoseconds(kPause.After(attempt, random())));
 }
 
 PoolStatistics MySqlPool::Statistics() const { return core_->Statistics(); }

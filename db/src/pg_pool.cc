@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
-#include <chrono>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 
 #include <bobbin/db/pg_pool.h>
-#include <bobbin/sched/sleep.h>
 
-#include "db/src/limits.h"
 #include "db/src/pg_connection.h"
 #include "db/src/pg_pool_core.h"
 #include "db/src/pg_use.h"
@@ -132,13 +127,6 @@ absl::Status PgPool::ExecuteScript(Sql script) {
 
 absl::Status PgPool::TransactErased(absl::FunctionRef<absl::Status(Transaction&)> body) {
   return Transact([&](PgTransaction& transaction) { return body(transaction); });
-}
-
-absl::Status PgPool::PauseBeforeRetry(int attempt) {
-  // From half of it to all of it, so that those who met do not meet again.
-  std::minstd_rand random(static_cast<uint32_t>(MonotonicNow().time_since_epoch().count()));
-  const auto pause = internal::kPgRetryPause * (1 << std::min(attempt - 1, 6));
-  return SleepFor(pause / 2 + pause / 2 * static_cast<int64_t>(random() % 1024) / 1024);
 }
 
 absl::StatusOr<std::vector<PgAnswer>> PgPool::RunPipeline(const PgPipeline& pipeline) {

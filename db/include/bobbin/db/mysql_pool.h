@@ -84,6 +84,7 @@
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/status.h>
 #include <bobbin/db/database.h>
+#include <bobbin/db/internal/retry_pause.h>
 #include <bobbin/db/internal/transaction_hooks.h>
 #include <bobbin/db/mysql_error.h>
 #include <bobbin/db/mysql_server.h>
@@ -176,7 +177,7 @@ class MySqlPool final : public Database {
       if (attempt >= options.attempts_max || !IsMySqlConflict(internal::StatusIn(result))) {
         return result;
       }
-      BOBBIN_RETURN_IF_ERROR(PauseBeforeRetry(attempt));
+      BOBBIN_RETURN_IF_ERROR(internal::PauseBeforeRetry(attempt));
     }
   }
   template <typename F>
@@ -199,7 +200,6 @@ class MySqlPool final : public Database {
     MySqlTransaction transaction(*core_, hooks, options);
     return internal::TransactionCourse::Run(transaction, body);
   }
-  static absl::Status PauseBeforeRetry(int attempt);
 
   absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params) override;
   absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params) override;

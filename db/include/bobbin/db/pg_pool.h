@@ -66,6 +66,7 @@
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/status.h>
 #include <bobbin/db/database.h>
+#include <bobbin/db/internal/retry_pause.h>
 #include <bobbin/db/internal/transaction_hooks.h>
 #include <bobbin/db/pg_copy.h>
 #include <bobbin/db/pg_error.h>
@@ -172,7 +173,7 @@ class PgPool final : public Database {
       if (attempt >= options.attempts_max || !IsSerializationFailure(internal::StatusIn(result))) {
         return result;
       }
-      BOBBIN_RETURN_IF_ERROR(PauseBeforeRetry(attempt));
+      BOBBIN_RETURN_IF_ERROR(internal::PauseBeforeRetry(attempt));
     }
   }
   template <typename F>
@@ -207,7 +208,6 @@ class PgPool final : public Database {
     PgTransaction transaction(*core_, hooks, options);
     return internal::TransactionCourse::Run(transaction, body);
   }
-  static absl::Status PauseBeforeRetry(int attempt);
 
   absl::StatusOr<Rows> QuerySpan(Sql sql, std::span<const Param> params) override;
   absl::StatusOr<int64_t> ExecuteSpan(Sql sql, std::span<const Param> params) override;
