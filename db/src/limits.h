@@ -80,9 +80,6 @@ inline constexpr std::chrono::hours kPoolTimeMax(24 * 366);
 // choice of 60 KiB leaves OpenSSL little room.
 inline constexpr size_t kMySqlStackBytes = size_t{256} << 10;
 
-// More connections of one process than this are more than a server has, as a rule.
-inline constexpr size_t kMySqlConnectionsMax = 10'000;
-
 // MySQL counts the values of a statement in 16 bits.
 inline constexpr size_t kMySqlValuesMax = 65535;
 

@@ -2,11 +2,7 @@
 
 #include "db/src/mysql_pool_core.h"
 
-#include <algorithm>
-
 #include <bobbin/core/status.h>
-
-#include "db/src/limits.h"
 
 namespace bobbin::db::internal {
 
@@ -21,7 +17,7 @@ constexpr ConnectionPoolKind kMySql = {
     .keeper_wait = {"mysql idle connections", WaitObject::kAddress}};
 
 ConnectionPoolOptions PoolOptionsOf(const MySqlPoolOptions& options) {
-  return {.connections_max = std::clamp(options.connections_max, size_t{1}, kMySqlConnectionsMax),
+  return {.connections_max = options.connections_max,
           .waiters_max = options.waiters_max,
           .acquire_wait_max = options.acquire_wait_max,
           .lifetime_max = options.lifetime_max,

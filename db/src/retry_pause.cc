@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/db/internal/retry_pause.h>
-
 #include <cstdint>
 #include <random>
 
@@ -9,6 +7,7 @@
 
 #include <bobbin/core/clock.h>
 #include <bobbin/db/backoff.h>
+#include <bobbin/db/internal/retry_pause.h>
 #include <bobbin/sched/sleep.h>
 
 #include "db/src/limits.h"
