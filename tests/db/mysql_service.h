@@ -9,14 +9,13 @@
 #ifndef BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
 #define BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
 
-#include <string>
-#include <string_view>
-
 #include <bobbin/db/mysql_server.h>
+
+#include "tests/db/database_service.h"
 
 namespace bobbin::test {
 
-class MySqlService {
+class MySqlService : public DatabaseService {
  public:
   // The one that all tests of a run share: of the folder that BOBBIN_TEST_MYSQL names, or else of
   // this process. Nobody may stop it.
@@ -24,19 +23,10 @@ class MySqlService {
 
   // A server that may be stopped.
   MySqlService();
-  MySqlService(const MySqlService&) = delete;
-  MySqlService& operator=(const MySqlService&) = delete;
-  ~MySqlService();
 
   const db::MySqlServer& server() const { return server_; }
-  void Pause();   // Ends the server.
-  void Kill();    // Ends it as a crash would.
-  void Resume();  // Starts it again.
 
  private:
-  void Call(std::string_view verb) const;
-
-  std::string folder_;
   db::MySqlServer server_;
 };
 

@@ -2,14 +2,7 @@
 
 #include "tests/db/postgres_service.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 
 namespace bobbin::test {
 
@@ -17,34 +10,19 @@ namespace {
 
 constexpr std::string_view kPortKey = "port=";
 
-std::string FirstLineOf(const std::string& path) {
-  std::string line;
-  std::getline(std::ifstream(path), line);
-  return line;
-}
-
-std::string MakeFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "bobbin-test-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) {
-    std::cerr << "no folder for tests can be made at " << path << "\n";
-    std::abort();
-  }
-  return path;
-}
-
 }  // namespace
 
 const std::string& PostgresService::SharedFolder() {
   static const std::string folder = []() -> std::string {
     if (const char* const given = std::getenv("BOBBIN_TEST_POSTGRES")) return given;
     static const PostgresService own;
-    return own.folder_;
+    return own.folder();
   }();
   return folder;
 }
 
 const std::string& PostgresService::SharedConninfo() {
-  static const std::string conninfo = FirstLineOf(SharedFile("conninfo"));
+  static const std::string conninfo = AddressIn(SharedFolder());
   return conninfo;
 }
 
@@ -52,34 +30,10 @@ std::string PostgresService::SharedFile(std::string_view name) {
   return SharedFolder() + "/" + std::string(name);
 }
 
-PostgresService::PostgresService() : folder_(MakeFolder()) {
-  Call("start");
-  conninfo_ = FirstLineOf(folder_ + "/conninfo");
-}
-
-PostgresService::~PostgresService() {
-  Call("stop");
-  std::filesystem::remove_all(folder_);
-}
+PostgresService::PostgresService()
+    : DatabaseService(BOBBIN_POSTGRES_SERVICE), conninfo_(AddressIn(folder())) {}
 
 int PostgresService::port() const { return PortOf(conninfo_); }
-void PostgresService::Pause() { Call("pause"); }
-void PostgresService::Kill() { Call("kill"); }
-void PostgresService::Resume() { Call("resume"); }
-
-void PostgresService::Call(std::string_view verb) const {
-  std::string program = BOBBIN_POSTGRES_SERVICE;
-  std::string verb_text(verb);
-  std::string folder = folder_;
-  char* const arguments[] = {program.data(), verb_text.data(), folder.data(), nullptr};
-  pid_t child = 0;
-  int status = 0;
-  if (::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ) != 0 ||
-      ::waitpid(child, &status, 0) != child || status != 0) {
-    std::cerr << program << " " << verb << " has failed\n";
-    std::abort();
-  }
-}
 
 int PortOf(std::string_view conninfo) {
   const size_t at = conninfo.find(kPortKey);

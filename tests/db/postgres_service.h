@@ -12,9 +12,11 @@
 #include <string>
 #include <string_view>
 
+#include "tests/db/database_service.h"
+
 namespace bobbin::test {
 
-class PostgresService {
+class PostgresService : public DatabaseService {
  public:
   // The one that all tests of a run share: of the folder that BOBBIN_TEST_POSTGRES names, or else
   // of this process. Nobody may stop it.
@@ -25,21 +27,13 @@ class PostgresService {
 
   // A server that may be stopped.
   PostgresService();
-  PostgresService(const PostgresService&) = delete;
-  PostgresService& operator=(const PostgresService&) = delete;
-  ~PostgresService();
 
   const std::string& conninfo() const { return conninfo_; }
   int port() const;
-  void Pause();   // Ends the server.
-  void Kill();    // Ends it as a crash would.
-  void Resume();  // Starts it again.
 
  private:
   static const std::string& SharedFolder();
-  void Call(std::string_view verb) const;
 
-  std::string folder_;
   std::string conninfo_;
 };
 
