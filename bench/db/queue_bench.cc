@@ -34,7 +34,7 @@
 #include <bobbin/sched/spawn.h>
 
 #include "bench/support/on_virtual_thread.h"
-#include "tests/db/postgres_service.h"
+#include "tests/services/postgres_service.h"
 
 namespace bobbin::bench {
 namespace {

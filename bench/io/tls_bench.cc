@@ -26,7 +26,7 @@
 #include <bobbin/sched/spawn.h>
 
 #include "bench/support/on_virtual_thread.h"
-#include "tests/io/test_authority.h"
+#include "tests/services/test_authority.h"
 
 namespace bobbin::bench {
 namespace {

@@ -18,7 +18,7 @@
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
 
-#include "tests/db/mysql_service.h"
+#include "tests/services/mysql_service.h"
 #include "tests/db/mysql_test.h"
 #include "tests/support/bobbin_test.h"
 

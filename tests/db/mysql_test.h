@@ -19,7 +19,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/db/mysql_pool.h>
 
-#include "tests/db/mysql_service.h"
+#include "tests/services/mysql_service.h"
 #include "tests/io/io_test.h"
 
 namespace bobbin::test {

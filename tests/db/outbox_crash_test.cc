@@ -27,7 +27,7 @@
 
 #include "tests/db/crash.h"
 #include "tests/db/each_database.h"
-#include "tests/db/postgres_service.h"
+#include "tests/services/postgres_service.h"
 #include "tests/support/bobbin_test.h"
 #include "tests/support/seed.h"
 #include "tests/support/thread_probe.h"

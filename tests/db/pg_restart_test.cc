@@ -19,7 +19,7 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/db/pg_test.h"
-#include "tests/db/postgres_service.h"
+#include "tests/services/postgres_service.h"
 #include "tests/support/bobbin_test.h"
 
 namespace bobbin::db {

@@ -19,7 +19,7 @@
 #include <bobbin/core/status.h>
 #include <bobbin/db/pg_pool.h>
 
-#include "tests/db/postgres_service.h"
+#include "tests/services/postgres_service.h"
 #include "tests/io/io_test.h"
 
 namespace bobbin::test {

@@ -25,7 +25,7 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/io/io_test.h"
-#include "tests/io/test_authority.h"
+#include "tests/services/test_authority.h"
 
 namespace bobbin::test {
 

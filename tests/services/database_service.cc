@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/db/database_service.h"
+#include "tests/services/database_service.h"
 
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/db/postgres_service.h"
+#include "tests/services/postgres_service.h"
 
 #include <cstdlib>
 

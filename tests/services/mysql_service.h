@@ -6,12 +6,12 @@
 //   Suspends      never; all but `address` block the OS thread for as long as a server takes.
 //   Lifetime      the server ends with the object, or with the process.
 
-#ifndef BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
-#define BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
+#ifndef BOBBIN_TESTS_SERVICES_MYSQL_SERVICE_H_
+#define BOBBIN_TESTS_SERVICES_MYSQL_SERVICE_H_
 
 #include <bobbin/db/mysql_server.h>
 
-#include "tests/db/database_service.h"
+#include "tests/services/database_service.h"
 
 namespace bobbin::test {
 
@@ -32,4 +32,4 @@ class MySqlService : public DatabaseService {
 
 }  // namespace bobbin::test
 
-#endif  // BOBBIN_TESTS_DB_MYSQL_SERVICE_H_
+#endif  // BOBBIN_TESTS_SERVICES_MYSQL_SERVICE_H_

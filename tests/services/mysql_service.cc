@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/db/mysql_service.h"
+#include "tests/services/mysql_service.h"
 
 #include <cstdlib>
 #include <iostream>

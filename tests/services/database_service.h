@@ -8,8 +8,8 @@
 //   Suspends      never; each call blocks the OS thread until the script has ended.
 //   Errors        A script that fails ends the process.
 
-#ifndef BOBBIN_TESTS_DB_DATABASE_SERVICE_H_
-#define BOBBIN_TESTS_DB_DATABASE_SERVICE_H_
+#ifndef BOBBIN_TESTS_SERVICES_DATABASE_SERVICE_H_
+#define BOBBIN_TESTS_SERVICES_DATABASE_SERVICE_H_
 
 #include <string>
 #include <string_view>
@@ -41,4 +41,4 @@ class DatabaseService {
 
 }  // namespace bobbin::test
 
-#endif  // BOBBIN_TESTS_DB_DATABASE_SERVICE_H_
+#endif  // BOBBIN_TESTS_SERVICES_DATABASE_SERVICE_H_

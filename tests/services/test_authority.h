@@ -5,8 +5,8 @@
 //   Called from   any thread.
 //   Suspends      never.
 
-#ifndef BOBBIN_TESTS_IO_TEST_AUTHORITY_H_
-#define BOBBIN_TESTS_IO_TEST_AUTHORITY_H_
+#ifndef BOBBIN_TESTS_SERVICES_TEST_AUTHORITY_H_
+#define BOBBIN_TESTS_SERVICES_TEST_AUTHORITY_H_
 
 #include <chrono>
 #include <memory>
@@ -52,4 +52,4 @@ class TestAuthority {
 
 }  // namespace bobbin::test
 
-#endif  // BOBBIN_TESTS_IO_TEST_AUTHORITY_H_
+#endif  // BOBBIN_TESTS_SERVICES_TEST_AUTHORITY_H_

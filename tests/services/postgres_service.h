@@ -6,13 +6,13 @@
 //   Suspends      never; all but `conninfo` block the OS thread for as long as a server takes.
 //   Lifetime      the server ends with the object, or with the process.
 
-#ifndef BOBBIN_TESTS_DB_POSTGRES_SERVICE_H_
-#define BOBBIN_TESTS_DB_POSTGRES_SERVICE_H_
+#ifndef BOBBIN_TESTS_SERVICES_POSTGRES_SERVICE_H_
+#define BOBBIN_TESTS_SERVICES_POSTGRES_SERVICE_H_
 
 #include <string>
 #include <string_view>
 
-#include "tests/db/database_service.h"
+#include "tests/services/database_service.h"
 
 namespace bobbin::test {
 
@@ -43,4 +43,4 @@ std::string WithPort(std::string_view conninfo, int port);
 
 }  // namespace bobbin::test
 
-#endif  // BOBBIN_TESTS_DB_POSTGRES_SERVICE_H_
+#endif  // BOBBIN_TESTS_SERVICES_POSTGRES_SERVICE_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/io/test_authority.h"
+#include "tests/services/test_authority.h"
 
 #include <atomic>
 
