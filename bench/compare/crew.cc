@@ -114,9 +114,10 @@ class PlatformCrew final : public Crew {
 
 absl::StatusOr<std::unique_ptr<Crew>> MakeCrew(Kind kind) {
   if (kind == Kind::kPlatform) return std::make_unique<PlatformCrew>();
-  BOBBIN_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime,
-                          Runtime::Create({.poller = io::AutoPoller()}));
+  BOBBIN_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Create(MeasuredRuntime()));
   return std::make_unique<VirtualCrew>(std::move(runtime));
 }
+
+RuntimeOptions MeasuredRuntime() { return {.poller = io::AutoPoller(), .watchdog = {.limit = {}}}; }
 
 }  // namespace bobbin::compare

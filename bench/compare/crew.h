@@ -3,8 +3,9 @@
 // Crew: threads of one kind. A body cannot tell which; that is the point of the comparison.
 //
 // The virtual threads run on one runtime with its usual options: a carrier for each usable CPU,
-// each with its ring. A member of the platform kind is an OS thread of its own, with a small stack,
-// so that there can be ten thousands of them.
+// each with its ring. Only, nobody is watched: some compute on purpose, and how they keep others
+// waiting is what is measured. A member of the platform kind is an OS thread of its own, with a
+// small stack, so that there can be ten thousands of them.
 //
 //   Called from   Start: the thread that made the crew, and members. Join and the destructor: the
 //                 thread that made it.
@@ -21,6 +22,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
+#include <bobbin/sched/runtime.h>
 
 #include "bench/compare/kind.h"
 
@@ -44,6 +47,9 @@ class Crew {
 };
 
 absl::StatusOr<std::unique_ptr<Crew>> MakeCrew(Kind kind);
+
+// Of a runtime whose threads are measured.
+RuntimeOptions MeasuredRuntime();
 
 }  // namespace bobbin::compare
 

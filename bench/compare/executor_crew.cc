@@ -6,7 +6,6 @@
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/status.h>
-#include <bobbin/io/io.h>
 #include <bobbin/sched/executors.h>
 
 namespace bobbin::compare {
@@ -22,7 +21,7 @@ ThreadKind ThreadKindOf(Kind kind) {
 
 absl::StatusOr<std::unique_ptr<ExecutorCrew>> ExecutorCrew::Make(
     Kind kind, size_t members, const std::vector<Places>& others) {
-  RuntimeOptions options{.poller = io::AutoPoller()};
+  RuntimeOptions options = MeasuredRuntime();
   const auto add = [&options, kind](std::string_view name, size_t places) {
     options.executors.named.emplace(
         name,
