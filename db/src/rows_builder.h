@@ -8,6 +8,7 @@
 #ifndef BOBBIN_DB_SRC_ROWS_BUILDER_H_
 #define BOBBIN_DB_SRC_ROWS_BUILDER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -49,7 +50,13 @@ class RowsBuilder {
     rows_.bytes_.append(bytes);
   }
 
-  void Reserve(size_t values) { rows_.cells_.reserve(rows_.cells_.size() + values); }
+  // That so many values more will come. Called for each of many small results it must not ask for
+  // just what they need: the cells would move each time.
+  void Reserve(size_t values) {
+    const size_t needed = rows_.cells_.size() + values;
+    const size_t room = rows_.cells_.capacity();
+    if (needed > room) rows_.cells_.reserve(std::max(needed, 2 * room));
+  }
 
   // What the values take up so far.
   size_t bytes() const { return rows_.cells_.size() * sizeof(Cell) + rows_.bytes_.size(); }
