@@ -18,6 +18,7 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/readiness.h>
+#include <bobbin/sched/sleep.h>
 
 #include "db/src/limits.h"
 #include "db/src/pg_cancel.h"
@@ -178,6 +179,8 @@ absl::Status PgExchange::SendCopyData(std::string_view data) {
       BOBBIN_RETURN_IF_ERROR(Flush());
       unsent_bytes_ = 0;
       if (!stop_.ok()) return stop_;
+      // A server that keeps up is never waited for.
+      YieldIfDue();
     }
     if (taken > 0) return absl::OkStatus();
   }

@@ -39,23 +39,25 @@ absl::StatusOr<PgResult> TakeEnd(PgUse& use) {
 }
 
 void AppendEscaped(std::string& row, std::string_view value) {
-  for (const char c : value) {
-    switch (c) {
-      case '\\':
-        row += "\\\\";
-        break;
+  while (true) {
+    const size_t plain = std::min(value.find_first_of("\\\t\n\r"), value.size());
+    row.append(value.substr(0, plain));
+    if (plain == value.size()) return;
+    row += '\\';
+    switch (value[plain]) {
       case '\t':
-        row += "\\t";
+        row += 't';
         break;
       case '\n':
-        row += "\\n";
+        row += 'n';
         break;
       case '\r':
-        row += "\\r";
+        row += 'r';
         break;
       default:
-        row += c;
+        row += '\\';
     }
+    value.remove_prefix(plain + 1);
   }
 }
 
