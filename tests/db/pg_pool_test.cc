@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -414,6 +417,31 @@ BOBBIN_IO_TEST(PgTransactionTest, OneThatCannotBeSerializedSaysSo) {
 
 // --- Stopping.
 
+// A statement that takes ten minutes, and can be told from all others.
+class LongStatement {
+ public:
+  LongStatement() {
+    static std::atomic<int> count{0};
+    mark_ = "bobbin mark " + std::to_string(getpid()) + "_" + std::to_string(++count);
+  }
+
+  absl::Status RunOn(PgPool& pool) const {
+    const std::string sql = "select pg_sleep(600) /* " + mark_ + " */";
+    return pool.Query(UncheckedSql(sql)).status();
+  }
+  // Whether the server is at work on it. It does not notice that a client is lost.
+  bool IsRunning(PgPool& pool) const {
+    const absl::StatusOr<Rows> rows = pool.Query(
+        "select count(*) from pg_stat_activity where state = 'active' and query like '%' || $1 || "
+        "'%' and pid <> pg_backend_pid()",
+        mark_);
+    return rows.ok() && rows->Only<int>().value() == 1;
+  }
+
+ private:
+  std::string mark_;
+};
+
 BOBBIN_IO_TEST(PgPoolTest, AStatementThatIsStoppedLeavesNothingBehind) {
   PgPool pool = MustOpen(
       {.server = {.conninfo = PostgresService::SharedConninfo(), .cancel_wait_max = seconds(20)},
@@ -432,20 +460,12 @@ BOBBIN_IO_TEST(PgPoolTest, AStatementThatIsStoppedLeavesNothingBehind) {
 BOBBIN_IO_TEST(PgPoolTest, ACancelReachesTheServer) {
   PgPool pool = MustOpen(
       {.server = {.conninfo = PostgresService::SharedConninfo(), .cancel_wait_max = seconds(20)}});
-  const std::string mark = "bobbin mark " + std::to_string(random().Below(1'000'000'000));
-  const std::string sql = "select pg_sleep(600) /* " + mark + " */";
-  const auto is_running = [&] {
-    auto rows = pool.Query(
-        "select count(*) from pg_stat_activity where state = 'active' and query like '%' || $1 || "
-        "'%' and pid <> pg_backend_pid()",
-        mark);
-    return rows.ok() && rows->Only<int>().value() == 1;
-  };
-  VirtualThread sleeper = Spawn([&] { return pool.Query(UncheckedSql(sql)).status(); });
-  AwaitTrue(is_running);
+  const LongStatement statement;
+  VirtualThread sleeper = Spawn([&] { return statement.RunOn(pool); });
+  AwaitTrue([&] { return statement.IsRunning(pool); });
   sleeper.Cancel();
   EXPECT_THAT(sleeper.Join(), StatusIs(test::kCancelled));
-  EXPECT_FALSE(is_running());
+  EXPECT_FALSE(statement.IsRunning(pool));
 }
 
 BOBBIN_IO_TEST(PgPoolTest, AnUnansweredCancelCostsTheConnection) {
@@ -632,8 +652,10 @@ BOBBIN_IO_TEST(PgPoolTest, ALostConnectionIsToldAndReplaced) {
     PgPool pool = MustOpen(
         {.server = {.conninfo = test::WithPort(PostgresService::SharedConninfo(), proxy.port())},
          .connections_max = 2});
-    VirtualThread victim = Spawn([&] { return pool.Query("select pg_sleep(60)").status(); });
-    AwaitTrue([&] { return pool.Statistics().held == 1; });
+    PgPool other = MustOpen({.server = {.conninfo = PostgresService::SharedConninfo()}});
+    const LongStatement statement;
+    VirtualThread victim = Spawn([&] { return statement.RunOn(pool); });
+    AwaitTrue([&] { return statement.IsRunning(other); });
     proxy.Cut();
     EXPECT_THAT(victim.Join(), StatusIs(test::kUnavailable));
     EXPECT_THAT(pool.Query("select 42")->Only<int>(), IsOkAndHolds(42));
