@@ -33,6 +33,7 @@
 
 #include "tests/db/slow_vfs.h"
 #include "tests/support/bobbin_test.h"
+#include "tests/support/load.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/thread_probe.h"
@@ -323,11 +324,6 @@ BOBBIN_TEST(SqliteUpkeepTest, WhileTheDiskStallsOthersRun) {
   EXPECT_EQ(disk.roles(), 1U << static_cast<uint32_t>(Role::kPlatform));
 }
 
-std::chrono::nanoseconds LoadTime() {
-  const char* const seconds = std::getenv("BOBBIN_SOAK_SECONDS");
-  return std::chrono::seconds(seconds == nullptr ? 1 : std::atoi(seconds));
-}
-
 // A second database object on the same file is as good as a second process: it locks the file.
 BOBBIN_TEST(SqliteUpkeepTest, AHundredWritersAndReadersLoseNothingAndSeeNoLock) {
   constexpr int kThreads = 50;
@@ -377,7 +373,7 @@ BOBBIN_TEST(SqliteUpkeepTest, AHundredWritersAndReadersLoseNothingAndSeeNoLock) 
       return absl::OkStatus();
     });
   }
-  EXPECT_OK(SleepFor(LoadTime()));
+  EXPECT_OK(SleepFor(test::SoakTime(std::chrono::seconds(1))));
   is_done = true;
   EXPECT_OK(group.Wait());
   int all = 0;

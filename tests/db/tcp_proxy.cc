@@ -144,7 +144,9 @@ void TcpProxy::Run() {
       for (const Link& link : links_) {
         for (const int direction : {0, 1}) {
           const auto side = static_cast<size_t>(direction);
-          const bool may_read = !link.is_ended[side] && link.kept[side].size() < kKeptBytesMax;
+          // In pieces, more is read when all of it has gone: else what comes would end the pause.
+          const size_t kept_bytes_max = piece_bytes_ == 0 ? kKeptBytesMax : 1;
+          const bool may_read = !link.is_ended[side] && link.kept[side].size() < kept_bytes_max;
           has_kept |= !link.kept[side].empty();
           waits.push_back({.fd = direction == 0 ? link.client : link.server,
                            .events = static_cast<short>(may_read ? POLLIN : 0),

@@ -33,6 +33,7 @@
 #include <bobbin/sched/task_group.h>
 
 #include "tests/support/bobbin_test.h"
+#include "tests/support/load.h"
 #include "tests/support/os_threads.h"
 #include "tests/support/seed.h"
 
@@ -48,11 +49,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr int64_t kPermits = 3;
-
-std::chrono::nanoseconds SoakTime() {
-  const char* const seconds = std::getenv("BOBBIN_SOAK_SECONDS");
-  return std::chrono::seconds(seconds == nullptr ? 2 : std::atoi(seconds));
-}
 
 // What the actors share.
 class World {
@@ -262,7 +258,7 @@ class World {
 
 // BOBBIN_FOREIGN_TEST itself looks for virtual threads, timers and descriptors that are left over.
 BOBBIN_FOREIGN_TEST(SoakTest, TheBooksBalanceAfterEachRound) {
-  const Deadline end = Deadline::After(SoakTime());
+  const Deadline end = Deadline::After(SoakTime(std::chrono::seconds(2)));
   int rounds = 0;
   do {
     World world;
@@ -287,7 +283,7 @@ BOBBIN_FOREIGN_TEST(SoakTest, TheBooksBalanceAfterEachRound) {
 // A shutdown in the middle of it: all end, and what they had is given back.
 TEST(SoakTest, AShutdownAtAnyTimeEndsThemAll) {
   Random random(Seed());
-  const Deadline end = Deadline::After(SoakTime());
+  const Deadline end = Deadline::After(SoakTime(std::chrono::seconds(2)));
   do {
     World world;
     {

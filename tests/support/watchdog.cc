@@ -6,11 +6,14 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tests/support/load.h"
 #include "tests/support/sanitizers.h"
 
 namespace bobbin::test {
 
-std::chrono::seconds Watchdog::Limit() { return std::chrono::seconds(kUnderSanitizer ? 80 : 20); }
+std::chrono::seconds Watchdog::Limit() {
+  return std::chrono::seconds(kUnderSanitizer ? 80 : 20) + TimeForLoad();
+}
 
 Watchdog::Watchdog(std::function<std::string()> describe)
     : describe_(std::move(describe)), thread_([this] { Watch(); }) {}

@@ -21,7 +21,8 @@ namespace bobbin::test {
 
 class Watchdog {
  public:
-  // How long a test may take: 20 s, four times that under a sanitizer.
+  // How long a test may take: 20 s, four times that under a sanitizer, and what was asked for with
+  // load.h.
   static std::chrono::seconds Limit();
 
   // `describe` is called on the watchdog's thread, if it comes to that.
