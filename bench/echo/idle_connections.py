@@ -7,8 +7,9 @@ usage: idle_connections.py [--connections N] [--processes P] [--backends LIST] [
 
 FOLDER holds bobbin_echo_server; build/release/bench if not given. Each connection sends one message
 and gets its echo, one after the other, and is then left alone. With the backend `bobbin-http` it is
-bobbin_http_server, a request and its answer. Memory is what the server's private memory and page
-tables have grown by when all are at rest, for each connection; the kernel's part is not in it.
+bobbin_http_server, a request and its answer. Memory is what the server's private memory has grown
+by when all are at rest, for each connection; `tables` is its share of the page tables, which are
+the kernel's. What else the kernel keeps for a socket is in neither.
 
 A process may have so many descriptors open and no more, so many connections take several servers,
 each at a loopback address of its own, and as many clients, which are processes of their own, too:
@@ -26,13 +27,24 @@ import statistics
 import subprocess
 import time
 
-def memory_bytes(pid):
-    """Private memory and page tables."""
+class Memory:
+    """What processes have: private memory, and page tables for it."""
+
+    def __init__(self, private=0, tables=0):
+        self.private, self.tables = private, tables
+
+    def __add__(self, other):
+        return Memory(self.private + other.private, self.tables + other.tables)
+
+    def __sub__(self, other):
+        return Memory(self.private - other.private, self.tables - other.tables)
+
+def memory_of(pid):
     with open(f"/proc/{pid}/smaps_rollup") as file:
         private = sum(int(n) for n in re.findall(r"^Private_\w+:\s+(\d+) kB", file.read(), re.M))
     with open(f"/proc/{pid}/status") as file:
         tables = int(re.search(r"^VmPTE:\s+(\d+) kB", file.read(), re.M)[1])
-    return (private + tables) * 1024
+    return Memory(private * 1024, tables * 1024)
 
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as file:
@@ -74,10 +86,10 @@ class Server:
         self.address = (host, int(self.process.stdout.readline().rsplit(":", 1)[1]))
         self.first = socket.create_connection(self.address)
         self.alone = statistics.median(answer_us(self.first, backend) for _ in range(1000))
-        self.memory = self.memory_bytes()
+        self.memory = self.memory_now()
 
-    def memory_bytes(self):
-        return memory_bytes(self.process.pid)
+    def memory_now(self):
+        return memory_of(self.process.pid)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -122,7 +134,7 @@ def measure(backend, options):
         clients = [Client(backend, server.address, each) for server in servers]
         opened = sum(client.await_opened() for client in clients)
         time.sleep(3)  # Until the last of them are at rest.
-        grown = sum(server.memory_bytes() - server.memory for server in servers)
+        grown = sum((server.memory_now() - server.memory for server in servers), Memory())
         pids = [server.process.pid for server in servers]
         cpu, slept = sum(map(cpu_seconds, pids)), sum(map(switches, pids))
         time.sleep(options.seconds)
@@ -130,7 +142,8 @@ def measure(backend, options):
         slept = (sum(map(switches, pids)) - slept) / options.seconds
         among = [us for client in clients for us in client.answers(1000 // options.processes)]
         alone = statistics.median(server.alone for server in servers)
-        print(f"{backend:14} {opened:11,} {grown / opened:9,.0f} B {cpu:8.3f} {slept:10.1f}"
+        print(f"{backend:14} {opened:11,} {grown.private / opened:9,.0f} B"
+              f" {grown.tables / opened:6,.0f} B {cpu:8.3f} {slept:10.1f}"
               f" {alone:10.1f} {statistics.median(among):10.1f} {sorted(among)[-10]:10.1f}")
     finally:
         for client in clients:
@@ -150,7 +163,7 @@ def main():
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    print(f"{'backend':14} {'connections':>11} {'memory':>11} {'CPU':>8} {'sleeps/s':>10}"
+    print(f"{'backend':14} {'connections':>11} {'memory':>11} {'tables':>8} {'CPU':>8} {'sleeps/s':>10}"
           f" {'alone us':>10} {'among us':>10} {'p99':>10}")
     for backend in options.backends.split():
         measure(backend, options)
