@@ -17,7 +17,10 @@
 //   Errors        ConnectMySql: UNAVAILABLE: nobody answers, or not in time. Of names that are not
 //                 known: as io::Resolver. Others: what the server said; see mysql_error.h.
 //   Cost          A connect: a round trip to a platform thread for each of the server's answers,
-//                 because libmariadb may have to load a library to read it.
+//                 because libmariadb may have to load a library to read it, and makes a handshake
+//                 of TLS in one call, which blocks. One that is given up then is ended by shutting
+//                 its socket; on a thread that may block itself it ends with the server's
+//                 connect_wait_max, in whole seconds.
 
 #ifndef BOBBIN_DB_SRC_MYSQL_LINK_H_
 #define BOBBIN_DB_SRC_MYSQL_LINK_H_
@@ -32,6 +35,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "openssl/err.h"
 
 #include <bobbin/db/mysql_server.h>
 
@@ -42,8 +46,9 @@ struct CloseMySql {
 };
 using MySqlHandle = std::unique_ptr<MYSQL, CloseMySql>;
 
-// Where a server is, without names.
+// Where a server is.
 struct MySqlPlace {
+  // Without names, unless the certificate is to be for one: libmariadb then looks it up itself.
   std::string address = {};
   uint16_t port = 0;
   std::string socket = {};  // Instead of the two.
@@ -54,7 +59,8 @@ struct MySqlLink {
   MySqlPlace place;  // Where it leads.
 };
 
-// A new connection; to `server`, or to one of its places.
+// A new connection; to `server`, or to one of its places. INVALID_ARGUMENT of the server: there is
+// nothing to verify a certificate with.
 absl::StatusOr<MySqlLink> ConnectMySql(const MySqlServer& server);
 absl::StatusOr<MySqlLink> ConnectMySql(const MySqlServer& server, const MySqlPlace& place);
 
@@ -68,14 +74,20 @@ inline void ShutMySql(MYSQL& handle) {
   }
 }
 
+// Before a half. OpenSSL would take an error of another connection, which was left on this OS
+// thread, for one of this connection, and libmariadb does not clear them away.
+inline void ForgetTlsErrors() { ERR_clear_error(); }
+
 // Makes a call: `begin` and `go_on` are its halves and return what it waits for, 0 at its end;
 // `await` waits for it. An error: `await` failed, and the link is shut.
 template <typename Await, typename Begin, typename GoOn>
 absl::Status DriveMySql(MYSQL& handle, const Await& await, const Begin& begin, const GoOn& go_on) {
   absl::Status failed;
+  ForgetTlsErrors();
   for (int wants = begin(); wants != 0;) {
     if (failed.ok()) {
       const absl::StatusOr<int> got = await(wants);
+      ForgetTlsErrors();
       if (got.ok()) {
         wants = go_on(*got);
         continue;

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,28 @@ absl::Status ParseHost(std::string_view text, MySqlServer& server) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<MySqlTls> ParseTls(std::string_view mode) {
+  if (mode == "DISABLED") return MySqlTls::kDisabled;
+  if (mode == "REQUIRED") return MySqlTls::kRequired;
+  if (mode == "VERIFY_CA") return MySqlTls::kVerifyCa;
+  if (mode == "VERIFY_IDENTITY") return MySqlTls::kVerifyIdentity;
+  return Malformed(fmt::format(
+      "ssl-mode={} is none of DISABLED, REQUIRED, VERIFY_CA and VERIFY_IDENTITY", mode));
+}
+
+absl::Status ParseOption(std::string_view name, std::string value, MySqlServer& server) {
+  if (name == "socket") {
+    server.socket = std::move(value);
+  } else if (name == "ssl-ca") {
+    server.ca_file = std::move(value);
+  } else if (name == "ssl-mode") {
+    BOBBIN_ASSIGN_OR_RETURN(server.tls, ParseTls(value));
+  } else {
+    return Malformed(fmt::format("what is {}?", name));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<MySqlServer> MySqlServer::Parse(std::string_view url) {
@@ -84,8 +107,8 @@ absl::StatusOr<MySqlServer> MySqlServer::Parse(std::string_view url) {
   while (!url.empty()) {
     std::string_view value = TakeUntil(url, '&');
     const std::string_view name = TakeUntil(value, '=');
-    if (name != "socket") return Malformed(fmt::format("what is {}?", name));
-    BOBBIN_ASSIGN_OR_RETURN(server.socket, Decoded(value));
+    BOBBIN_ASSIGN_OR_RETURN(std::string decoded, Decoded(value));
+    BOBBIN_RETURN_IF_ERROR(ParseOption(name, std::move(decoded), server));
   }
   return server;
 }

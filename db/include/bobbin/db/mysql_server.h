@@ -5,11 +5,13 @@
 // The host's name is looked up anew for each connection, so that a failover is seen; its addresses
 // are tried in their order. No file of options is read.
 //
-// Not encrypted: libmariadb waits for a handshake of TLS, and for room to send over TLS, in calls
-// that block. Over a network that is not trusted, use a tunnel.
+// Encryption is off unless asked for, and what was asked for is never done without: a server that
+// has no TLS, or not the right certificate, is refused before it is told a password. libmariadb has
+// the process ignore SIGPIPE, in all modes.
 //
-// As a text: mysql://user:password@host:port/database, with ?socket=/path for a Unix socket; what
-// is not a letter, a digit or one of -._~ is written %2F and the like.
+// As a text: mysql://user:password@host:port/database, with ?socket=/path for a Unix socket, or
+// ?ssl-mode=VERIFY_IDENTITY&ssl-ca=/path; what is not a letter, a digit or one of -._~ is written
+// %2F and the like.
 //
 //   Called from   any thread.
 //   Suspends      never.
@@ -32,6 +34,14 @@
 
 namespace bobbin::db {
 
+// As MySQL's own programs have it, but for a mode that goes on without.
+enum class MySqlTls : uint8_t {
+  kDisabled,
+  kRequired,        // Encrypted, for whoever answers.
+  kVerifyCa,        // The server's certificate is signed by one of `ca_file`...
+  kVerifyIdentity,  // ...and is for `host`.
+};
+
 struct MySqlServer {
   // A name or an address.
   std::string host = "localhost";
@@ -41,6 +51,9 @@ struct MySqlServer {
   std::string user = {};
   std::string password = {};
   std::string database = {};
+  MySqlTls tls = MySqlTls::kDisabled;
+  // Certificates in PEM: who is believed. REQUIRED to verify, and of no use otherwise.
+  std::string ca_file = {};
   // For a new connection, from the first name that is looked up to the server's readiness.
   std::chrono::nanoseconds connect_wait_max = std::chrono::seconds(10);
   // How long a server that was asked to end a statement may take before its connection is given up.
