@@ -163,8 +163,8 @@ def main():
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    print(f"{'backend':14} {'connections':>11} {'memory':>11} {'tables':>8} {'CPU':>8} {'sleeps/s':>10}"
-          f" {'alone us':>10} {'among us':>10} {'p99':>10}")
+    print(f"{'backend':14} {'connections':>11} {'memory':>11} {'tables':>8} {'CPU':>8}"
+          f" {'sleeps/s':>10} {'alone us':>10} {'among us':>10} {'p99':>10}")
     for backend in options.backends.split():
         measure(backend, options)
 

@@ -797,7 +797,8 @@ TEST(MySqlServerTest, ATextSaysWhereItIs) {
   EXPECT_EQ(MySqlServer::Parse("mysql://[::1]")->port, 3306);
   for (const std::string_view wrong :
        {"", "db", "postgresql://db", "mysql://db:x", "mysql://db:0", "mysql://db:99999",
-        "mysql://%4", "mysql://a%xx@db", "mysql://::1]", "mysql://db?speed=11", "mysql://db?ssl-mode=PREFERRED"}) {
+        "mysql://%4", "mysql://a%xx@db", "mysql://::1]", "mysql://db?speed=11",
+        "mysql://db?ssl-mode=PREFERRED"}) {
     EXPECT_THAT(MySqlServer::Parse(wrong).status(), StatusIs(kInvalidArgument)) << wrong;
   }
 }
