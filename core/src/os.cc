@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <limits>
 
@@ -22,8 +23,9 @@ void PauseSpin() noexcept {
 
 bool OthersRunMeanwhile() noexcept {
   static const bool they_do = [] {
+    // The main thread's: the calling one may be a carrier, pinned to a CPU of its own.
     cpu_set_t usable;
-    return sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) > 1;
+    return sched_getaffinity(getpid(), sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) > 1;
   }();
   return they_do;
 }

@@ -28,7 +28,8 @@ class Backoff {
   int rounds_ = 0;
 };
 
-// Whether this process has more than one CPU, so that it can help to look again.
+// Whether this process has more than one CPU, so that it can help to look again; a thread that is
+// bound to one has the others, too.
 bool OthersRunMeanwhile() noexcept;
 
 // `kLockBit` is the bit of `Word` that the value never uses.
