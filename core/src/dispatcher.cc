@@ -174,6 +174,21 @@ void Dispatcher::Yield(Thread& self) noexcept {
   if (&next != &self) SwitchFrom(self, next);
 }
 
+bool Dispatcher::YieldToFresh(Thread& self) noexcept {
+  if (ready_first_ != nullptr || inbox_.has_any() || budget_ <= 0 || self.migrates() ||
+      !stacks_.Reserve()) {
+    return false;
+  }
+  Task* const fresh = TakeFresh();
+  if (fresh == nullptr) return false;
+  --budget_;
+  counters_.picks.add(1);
+  counters_.yields.add(1);
+  AppendReady(self);
+  SwitchFrom(self, *fresh);
+  return true;
+}
+
 uint32_t Dispatcher::RunReady(uint32_t budget) noexcept {
   budget_ = static_cast<int32_t>(budget);
   while (true) {

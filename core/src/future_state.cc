@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/internal/future_state.h>
-
 #include <utility>
 
+#include <bobbin/core/internal/future_state.h>
 #include <bobbin/core/status.h>
 
 namespace bobbin::internal {
@@ -17,6 +16,10 @@ absl::Status FutureStateBase::Await() {
   if (IsReady()) return absl::OkStatus();
   Waiter self(kFutureWait, this);
   BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
+  if (self.thread().YieldToFresh()) {
+    if (IsReady()) return absl::OkStatus();
+    BOBBIN_RETURN_IF_ERROR(self.thread().StopStatus());
+  }
   const uint32_t word = word_.Lock();
   if ((word & kReady) != 0) {
     word_.Unlock(word);

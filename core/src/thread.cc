@@ -8,6 +8,11 @@
 
 namespace bobbin::internal {
 
+bool Thread::YieldToFresh() noexcept {
+  // Where it must not suspend, the wait that follows says so.
+  return role_ == Role::kVirtual && no_suspend_depth_ == 0 && dispatcher()->YieldToFresh(*this);
+}
+
 Wake Thread::Park(WaitReason& reason) noexcept {
   BOBBIN_DCHECK(this == &Current(), "a thread can park only itself");
   wait_.store(&reason, std::memory_order_relaxed);  // relaxed: for this OS thread, and guesses.

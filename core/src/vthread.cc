@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/vthread.h>
-
 #include <exception>
 
 #include <bobbin/core/check.h>
 #include <bobbin/core/internal/current.h>
+#include <bobbin/core/vthread.h>
 
 namespace bobbin {
 
@@ -28,6 +27,7 @@ absl::Status VirtualThread::Join() {
   if (!task_->IsDone()) {
     Thread& self = internal::Current();
     if (self.ShouldStop()) return self.StopStatus();
+    if (self.YieldToFresh() && !task_->IsDone() && self.ShouldStop()) return self.StopStatus();
     if (const Wake wake = task_->AwaitEnd(Phase::kWaiting); wake != Wake::kNotified) {
       return Thread::StatusOf(wake);
     }

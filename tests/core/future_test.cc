@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/future.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,8 @@
 #include "gtest/gtest.h"
 
 #include <bobbin/core/cancel.h>
+#include <bobbin/core/event.h>
+#include <bobbin/core/future.h>
 #include <bobbin/core/no_suspend.h>
 #include <bobbin/core/status.h>
 #include <bobbin/sched/sleep.h>
@@ -210,6 +210,24 @@ BOBBIN_TEST(FutureTest, ACancelEndsTheWaitAndTheFutureGoesOn) {
   EXPECT_THAT(reader.Join(), StatusIs(kCancelled));
   promise.Set(5);
   EXPECT_THAT(future.Get(), IsOkAndHolds(5));
+}
+
+// The one that sets it is new and goes first; the request to stop is not overlooked.
+BOBBIN_TEST(FutureTest, WhoIsCancelledByTheOneThatGoesFirstDoesNotWait) {
+  Event is_known;
+  VirtualThread reader;
+  reader = Spawn([&] {
+    EXPECT_OK(is_known.Wait());
+    auto [promise, future] = MakePromise<int>();
+    TaskGroup group;
+    group.Spawn([&] { reader.Cancel(); });
+    EXPECT_THAT(future.Get().status(), StatusIs(kCancelled));
+    const CancelShield shield;
+    EXPECT_OK(group.Wait());
+  });
+  is_known.Set();
+  AwaitTrue([&] { return reader.IsDone(); });
+  EXPECT_OK(reader.Join());
 }
 
 BOBBIN_TEST(FutureTest, AThreadThatIsToStopGetsWhatIsThereButDoesNotWait) {

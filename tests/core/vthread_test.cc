@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <bobbin/core/vthread.h>
-
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include <bobbin/core/role.h>
 #include <bobbin/core/semaphore.h>
 #include <bobbin/core/status.h>
+#include <bobbin/core/vthread.h>
 #include <bobbin/sched/run_blocking.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/task_group.h>
@@ -137,6 +136,37 @@ BOBBIN_TEST(VirtualThreadTest, AnInterruptedJoinLeavesTheThreadJoinable) {
     EXPECT_OK(thread.Join());
   }
   EXPECT_FALSE(thread.is_joinable());
+}
+
+// Nobody else is ready: the joiner lets the new one go first, and need not wait.
+BOBBIN_TEST(VirtualThreadTest, AThreadThatEndsAtOnceIsJoinedWithoutAWait) {
+  const uint64_t parks = runtime().Statistics().parks;
+  for (int i = 0; i < 10; ++i) EXPECT_OK(Spawn([] {}).Join());
+  if (carriers() == 1) {
+    EXPECT_EQ(runtime().Statistics().parks, parks);
+  }
+}
+
+// A request to stop that comes while the other one goes first is not overlooked.
+BOBBIN_TEST(VirtualThreadTest, WhoIsCancelledByTheOneThatGoesFirstDoesNotWait) {
+  Event go;
+  VirtualThread joiner;
+  Event is_known;
+  joiner = Spawn([&] {
+    EXPECT_OK(is_known.Wait());
+    VirtualThread other = Spawn([&] {
+      joiner.Cancel();
+      const CancelShield shield;
+      return go.Wait();
+    });
+    EXPECT_THAT(other.Join(), StatusIs(kCancelled));
+    go.Set();
+    const CancelShield shield;
+    EXPECT_OK(other.Join());
+  });
+  is_known.Set();
+  AwaitTrue([&] { return joiner.IsDone(); });
+  EXPECT_OK(joiner.Join());
 }
 
 // What the body throws, the joiner gets.

@@ -92,6 +92,10 @@ class alignas(kCacheLineBytes) Thread {
   // Called from: its carrier.
   const void* parked_context() const noexcept { return context_; }
 
+  // Called by who is about to wait for something that a task does. Lets one that has never run go
+  // first, if nobody else is ready; false if there was none. It is no wait: whether the thread is
+  // to stop must be asked after it.
+  bool YieldToFresh() noexcept;
   // Leaves the stack until somebody ends the wait that was begun, and says who did. `reason` is for
   // dumps. REQUIRES: state().BeginWait() was called; with kWaitingKernel, `reason` is a KernelWait.
   Wake Park(WaitReason& reason) noexcept;
