@@ -381,6 +381,11 @@ BOBBIN_IO_TEST(HttpClientTest, ResponsesAreReadAsStrictlyAsRequests) {
       {"no version", "200 OK\r\n\r\n", kInternal, ""},
       {"another version", "HTTP/2.0 200 OK\r\n\r\n", kInternal, ""},
       {"no status", "HTTP/1.1 OK\r\n\r\n", kInternal, ""},
+      {"a status of two digits", "HTTP/1.1 20 OK\r\n\r\n", kInternal, ""},
+      {"a status of four digits", "HTTP/1.1 2000 OK\r\n\r\n", kInternal, ""},
+      {"an interim status below 100", "HTTP/1.1 099 No\r\n\r\nHTTP/1.1 200 OK\r\n\r\nx", kInternal,
+       ""},
+      {"status 0", "HTTP/1.1 000 No\r\n\r\n", kInternal, ""},
       {"bare LF", "HTTP/1.1 200 OK\n\nx", kInternal, ""},
       {"both lengths", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
        kInternal, ""},
@@ -411,6 +416,15 @@ BOBBIN_IO_TEST(HttpClientTest, ResponsesAreReadAsStrictlyAsRequests) {
       EXPECT_EQ(*body, each.body) << each.what;
     }
   }
+}
+
+BOBBIN_IO_TEST(HttpClientTest, AStatusThatIsNoneIsNamed) {
+  Script server("HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n");
+  Client client;
+  const auto body = Fetch(client, {.url = Url(server.address())});
+  EXPECT_THAT(body, StatusIs(kInternal));
+  EXPECT_THAT(body.status().message(), HasSubstr("a status below 100"));
+  EXPECT_EQ(client.Statistics().kept, 0U);
 }
 
 BOBBIN_IO_TEST(HttpClientTest, BytesBeyondAResponseAreNotTheNextOne) {

@@ -35,6 +35,7 @@ const std::vector<std::string>& Corpus() {
       "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
       "HTTP/1.1 100 Continue\r\n\r\n",
+      "HTTP/1.1 099 Below\r\n\r\n",
       "HTTP/1.0 404 \r\nServer: y\r\nConnection: Keep-Alive\r\n\r\n",
       "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
       "5\r\nhello\r\n10;name=value\r\n0123456789abcdef\r\n0\r\n\r\n",

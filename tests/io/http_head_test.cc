@@ -80,6 +80,22 @@ TEST(HttpHeadTest, AResponseIsTakenApart) {
   EXPECT_FALSE(head.keeps_alive);
 }
 
+TEST(HttpHeadTest, AResponseHasAStatusOfThreeDigitsFrom100On) {
+  const auto refusal = [](std::string_view status) {
+    ResponseHead head;
+    return ParseResponseHead(Head("HTTP/1.1 " + std::string(status) + " x"), head);
+  };
+  for (const char* status : {"000", "001", "010", "099"}) {
+    EXPECT_EQ(refusal(status), Refusal::kStatus) << status;
+  }
+  for (const char* status : {"100", "200", "599", "999"}) {
+    EXPECT_EQ(refusal(status), Refusal::kNone) << status;
+  }
+  for (const char* status : {"", "2", "20", "2000", "-20", "+20", "2x0", " 200"}) {
+    EXPECT_EQ(refusal(status), Refusal::kBadRequest) << status;
+  }
+}
+
 struct Case {
   std::string_view what;
   std::string bytes;

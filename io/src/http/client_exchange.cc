@@ -154,9 +154,13 @@ absl::Status ClientExchange::ReceiveHead() {
   }
   // A chunked body is received behind the head, which must not move any more.
   input.Reserve(scan.bytes() + BodyReader::kRoom);
-  if (ParseResponseHead(input.unused().substr(0, scan.bytes()), connection.head) !=
-      Refusal::kNone) {
-    return failed(absl::StatusCode::kInternal, "malformed header");
+  switch (ParseResponseHead(input.unused().substr(0, scan.bytes()), connection.head)) {
+    case Refusal::kNone:
+      break;
+    case Refusal::kStatus:
+      return failed(absl::StatusCode::kInternal, "a status below 100");
+    default:
+      return failed(absl::StatusCode::kInternal, "malformed header");
   }
   input.Pin(scan.bytes());
   return absl::OkStatus();

@@ -32,6 +32,10 @@ std::optional<uint64_t> LengthOf(std::string_view text) {
   return length;
 }
 
+// Beast takes any three digits, and whoever waits for a final response would take 099 for one that
+// comes before it. Above 599 a status means as much as the server's 5xx do: it is the caller's.
+constexpr int kStatusMin = 100;
+
 // Takes what Beast finds in a head. It never sees a body.
 template <bool kIsRequest, typename Head>
 class Collector final : public beast::http::basic_parser<kIsRequest> {
@@ -62,8 +66,14 @@ class Collector final : public beast::http::basic_parser<kIsRequest> {
       head_.keeps_alive = version > 10;
     }
   }
-  void on_response_impl(int status, beast::string_view reason, int version, Ignored&) override {
+  void on_response_impl(int status, beast::string_view reason, int version,
+                        Ignored& error) override {
     if constexpr (!kIsRequest) {
+      if (status < kStatusMin) {
+        refusal_ = Refusal::kStatus;
+        error = beast::http::error::bad_status;
+        return;
+      }
       head_.status = status;
       head_.reason = ViewOf(reason);
       head_.minor_version = version % 10;

@@ -47,6 +47,7 @@ class HeadScan {
 // Why a message is refused: the status that says so. kNone: it is not.
 enum class Refusal : int {
   kNone = 0,
+  kStatus = 1,  // Of a response; nobody is told.
   kBadRequest = 400,
   kDeadline = 408,
   kBodyTooLarge = 413,
