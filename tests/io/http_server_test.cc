@@ -669,6 +669,110 @@ BOBBIN_IO_TEST(HttpServerTest, ADrainLetsRequestsFinishAndSaysThatItCloses) {
   EXPECT_EQ(result.cancelled, 0U);
 }
 
+// A handler that waits until it is asked to stop, and then answers as `answer` says.
+class Stubborn {
+ public:
+  explicit Stubborn(absl::StatusOr<Response> (*answer)(absl::Status), ServerOptions options = {})
+      : server_(std::move(options), ListenHere(), [this, answer](Request& request) {
+          if (request.target() != "/slow") return Mirror(request);
+          ++busy_;
+          return answer(Event().Wait());
+        }) {}
+
+  Server& server() { return server_; }
+  io::TcpStream Connect(std::string_view requests) {
+    const int before = busy_;
+    io::TcpStream client = ConnectTo(server_.local_address());
+    EXPECT_OK(client.WriteAll(Bytes(requests)));
+    AwaitTrue([&] { return busy_ == before + 1; });
+    return client;
+  }
+
+ private:
+  std::atomic<int> busy_{0};
+  Server server_;
+};
+
+BOBBIN_IO_TEST(HttpServerTest, WhatAHandlerAnswersThatADrainHasCancelledIsSent) {
+  const auto drain = [](Stubborn& stubborn, std::string_view requests) {
+    io::TcpStream client = stubborn.Connect(requests);
+    VirtualThread drainer = Spawn([&] {
+      const io::DrainResult result =
+          stubborn.server().Drain({.grace = milliseconds(0), .cancel_grace = hours(1)});
+      EXPECT_EQ(result.cancelled, 1U);
+      EXPECT_THAT(result.stragglers, testing::IsEmpty());
+    });
+    const std::string answer = WithoutDates(ReadToEnd(client));
+    EXPECT_OK(drainer.Join());
+    return answer;
+  };
+  {
+    Stubborn stubborn([](absl::Status stopped) -> absl::StatusOr<Response> {
+      EXPECT_THAT(stopped, StatusIs(absl::StatusCode::kCancelled));
+      return Response{.status = 503, .fields = {{"Retry-After", "1"}}, .body = "later"};
+    });
+    const std::string later =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+        "Content-Length: 5\r\nConnection: close\r\n\r\nlater";
+    EXPECT_EQ(drain(stubborn, Get("/slow")), later);
+  }
+  {
+    // Behind an answer that came before, and with a request behind it that nobody reads.
+    Stubborn stubborn([](absl::Status) -> absl::StatusOr<Response> {
+      return Response{.body = "done all the same"};
+    });
+    EXPECT_EQ(drain(stubborn, Get("/before") + Get("/slow") + Get("/never")),
+              Answer("GET /before []") + Answer("done all the same", "Connection: close\r\n"));
+  }
+  {
+    Stubborn stubborn([](absl::Status stopped) -> absl::StatusOr<Response> { return stopped; });
+    EXPECT_THAT(drain(stubborn, Get("/slow")),
+                AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nConnection: close\r\n")));
+  }
+  {
+    // More than is gathered.
+    Stubborn stubborn([](absl::Status) -> absl::StatusOr<Response> {
+      return Response{.body = std::string(size_t{64} << 10, 'x')};
+    });
+    EXPECT_EQ(drain(stubborn, Get("/slow")),
+              Answer(std::string(size_t{64} << 10, 'x'), "Connection: close\r\n"));
+  }
+}
+
+BOBBIN_IO_TEST(HttpServerTest, AClientThatTakesNoLastAnswerDoesNotHoldADrain) {
+  Stubborn stubborn([](absl::Status) -> absl::StatusOr<Response> {
+    return Response{.body = std::string(size_t{32} << 20, 'x')};
+  });
+  std::vector<io::TcpStream> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(stubborn.Connect(Get("/slow")));
+  const io::DrainResult result =
+      stubborn.server().Drain({.grace = milliseconds(0), .cancel_grace = hours(1)});
+  EXPECT_EQ(result.cancelled, 3U);
+  EXPECT_THAT(result.stragglers, testing::IsEmpty());
+}
+
+BOBBIN_IO_TEST(HttpServerTest, ABodyThatIsMadeWhileItIsSentSeesThatADrainCancels) {
+  Event has_begun;
+  absl::Status seen;
+  Server server({}, ListenHere(), [&](Request&) {
+    return Response{.stream = [&](BodyWriter& body) -> absl::Status {
+      BOBBIN_RETURN_IF_ERROR(body.Write("first"));
+      BOBBIN_RETURN_IF_ERROR(body.Flush());
+      has_begun.Set();
+      Event().Wait().IgnoreError();
+      seen = body.Write(std::string(size_t{1} << 20, 'x'));
+      return seen;
+    }};
+  });
+  io::TcpStream client = ConnectTo(server.local_address());
+  ASSERT_OK(client.WriteAll(Bytes(Get("/"))));
+  ASSERT_OK(has_begun.Wait());
+  const io::DrainResult result = server.Drain({.grace = milliseconds(0), .cancel_grace = hours(1)});
+  EXPECT_EQ(result.cancelled, 1U);
+  EXPECT_THAT(seen, StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(ReadToEnd(client), Not(EndsWith("0\r\n\r\n")));
+}
+
 // --- Another client
 
 BOBBIN_IO_TEST(HttpServerTest, CurlIsServed) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +28,9 @@ namespace {
 // after the last answer: how much, and for how long, so that the peer gets that. Not tuned.
 constexpr uint64_t kDiscardBytesMax = uint64_t{256} << 10;
 constexpr std::chrono::seconds kLingerDuration{1};
+// How long a connection that was asked to stop may take for its last answer, and again for its
+// lingering: little beside DrainOptions::cancel_grace. Not tuned.
+constexpr std::chrono::milliseconds kLastDuration{100};
 
 // Without a request: after that a connection gives back what is not needed to wait for one. Its
 // buffers it has given back before. Not tuned.
@@ -108,7 +112,7 @@ absl::Status ServerSession::Serve() {
     switch (AwaitHead()) {
       case Next::kRequest:
         if (absl::Status answered = Answer(); !answered.ok()) {
-          output_.Flush().IgnoreError();  // With it, answers that came before.
+          Flush().IgnoreError();  // With it, answers that came before.
           return answered;
         }
         break;
@@ -118,7 +122,7 @@ absl::Status ServerSession::Serve() {
         return end_;
     }
   }
-  BOBBIN_RETURN_IF_ERROR(output_.Flush());
+  BOBBIN_RETURN_IF_ERROR(Flush());
   if (!body_.is_done() || !input_.empty()) Linger();
   return absl::OkStatus();
 }
@@ -179,7 +183,7 @@ ServerSession::Next ServerSession::AwaitHead() {
 }
 
 ServerSession::Next ServerSession::AwaitFirstByte() {
-  end_ = output_.Flush();
+  end_ = Flush();
   if (!end_.ok()) return Next::kEnd;
   input_.Release();
   connection_.MarkIdle();
@@ -213,7 +217,7 @@ void ServerSession::Rest() {
 }
 
 ServerSession::Next ServerSession::ReceiveMore(Deadline deadline) {
-  end_ = output_.Flush();
+  end_ = Flush();
   if (!end_.ok()) return Next::kEnd;
   const DeadlineScope scope(deadline);
   const absl::StatusOr<size_t> received = transport_.Read(input_.Room());
@@ -307,7 +311,21 @@ absl::Status ServerSession::AnswerRequest(Request& request) {
   Response response = AnswerOf(std::move(result));
   if (owes_continue_) keeps_alive_ = false;  // Whether the body comes is the client's choice.
   if (connection_.is_draining()) keeps_alive_ = false;
+  return CheckStop().ok() || response.stream ? Send(response) : SendLast(response);
+}
+
+absl::Status ServerSession::SendLast(Response& response) {
+  keeps_alive_ = false;
+  const CancelShield shield;
+  const DeadlineScope scope(kLastDuration);
   return Send(response);
+}
+
+absl::Status ServerSession::Flush() {
+  if (output_.is_empty() || CheckStop().ok()) return output_.Flush();
+  const CancelShield shield;
+  const DeadlineScope scope(kLastDuration);
+  return output_.Flush();
 }
 
 Response ServerSession::AnswerOf(absl::StatusOr<Response> result) {
@@ -413,7 +431,7 @@ void ServerSession::AppendHead(const Response& response, BodyOutput::Framing fra
 
 bool ServerSession::AfterBody() {
   if (body_.is_done()) return true;
-  if (!output_.Flush().ok()) return false;
+  if (!Flush().ok()) return false;
   const DeadlineScope scope(body_deadline_);
   return body_.Discard(kDiscardBytesMax);
 }
@@ -425,7 +443,7 @@ absl::Status ServerSession::AnswerRefusal() {
   head_.minor_version = 1;
   Response response = PlainAnswer(static_cast<int>(refusal_));
   BOBBIN_RETURN_IF_ERROR(Send(response));
-  BOBBIN_RETURN_IF_ERROR(output_.Flush());
+  BOBBIN_RETURN_IF_ERROR(Flush());
   Linger();
   return absl::OkStatus();
 }
@@ -433,7 +451,10 @@ absl::Status ServerSession::AnswerRefusal() {
 void ServerSession::Linger() {
   // Closing with something unread would have the kernel reset the connection, and the peer lose
   // the answer.
-  const DeadlineScope scope(kLingerDuration);
+  const bool is_stopping = !CheckStop().ok();
+  std::optional<CancelShield> shield;
+  if (is_stopping) shield.emplace();
+  const DeadlineScope scope(is_stopping ? kLastDuration : kLingerDuration);
   if (!transport_.ShutdownWrite().ok()) return;
   input_.Unpin();
   for (uint64_t left = kDiscardBytesMax; left > 0;) {

@@ -12,6 +12,7 @@
 //
 //   Called from   the connection's virtual thread.
 //   Suspends      Serve.
+//   Cancellation  Serve ends. Answers that are there are still sent, for a moment.
 
 #ifndef BOBBIN_IO_SRC_HTTP_SERVER_SESSION_H_
 #define BOBBIN_IO_SRC_HTTP_SERVER_SESSION_H_
@@ -76,6 +77,12 @@ class ServerSession {
   absl::Status AnswerRequest(Request& request);
   Response AnswerOf(absl::StatusOr<Response> result);
   absl::Status Send(Response& response);
+  // That of a handler which was asked to stop: for a moment the request to stop is not seen, so
+  // that the client learns what became of its own. A body that is made while it is sent does see
+  // it: who makes it was asked to stop, too.
+  absl::Status SendLast(Response& response);
+  // Sends what has been gathered; after a request to stop for a moment, too.
+  absl::Status Flush();
   absl::Status SendBody(Response& response, BodyOutput::Framing framing, uint64_t bytes);
   void AppendHead(const Response& response, BodyOutput::Framing framing, uint64_t bytes);
   absl::Status AnswerRefusal();

@@ -15,7 +15,8 @@
 //   Called from   as io::Server. Many threads call the handler at the same time.
 //   Suspends      Wait, Drain and the destructor.
 //   Cancellation  As io::Server. A handler is cancelled when a drain's grace is over, or when the
-//                 server goes.
+//                 server goes. What it answers then is still sent, if that takes no longer than
+//                 0.1 s; a CANCELLED that it returns is a 503.
 //   Errors        A handler's status becomes an answer: see router.h. An exception, and what
 //                 becomes a 500, is a line of the log (sched/log.h). Requests that are refused are
 //                 counted; handshakes that fail are, too, by the TLS context.
