@@ -22,6 +22,7 @@
 
 #include "tests/io/http_test.h"
 #include "tests/io/io_test.h"
+#include "tests/io/tls_test.h"
 
 namespace bobbin::test {
 namespace {
@@ -31,16 +32,22 @@ using io::http::Request;
 using io::http::Response;
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
 
 // Answers with each of `statuses`, the last one for ever, and keeps what it was sent.
 class Collector {
  public:
-  explicit Collector(std::vector<int> statuses)
+  explicit Collector(std::vector<int> statuses, io::TlsServerContext tls = {})
       : statuses_(std::move(statuses)),
-        server_({}, ListenHere(), [this](Request& request) { return Answer(request); }) {}
+        scheme_(tls ? "https" : "http"),
+        server_({.tls = std::move(tls)}, ListenHere(),
+                [this](Request& request) { return Answer(request); }) {}
 
-  std::string Url() const { return "http://" + server_.local_address().ToString() + "/v1/traces"; }
+  std::string Url() const {
+    return scheme_ + "://" + server_.local_address().ToString() + "/v1/traces";
+  }
   std::vector<nlohmann::json> bodies() {
     MutexLock lock(mutex_);
     return bodies_;
@@ -61,17 +68,20 @@ class Collector {
   }
 
   const std::vector<int> statuses_;
+  const std::string scheme_;
   Mutex mutex_;
   std::vector<nlohmann::json> bodies_ ABSL_GUARDED_BY(mutex_);
   io::http::Server server_;  // Last: its threads use the others.
 };
 
-std::shared_ptr<OtlpSpans> SpansFor(const std::string& url) {
-  return OtlpSpans::Make({.send = PostTo({.url = url, .fields = {{"Authorization", "Bearer x"}}}),
-                          .service_name = "shop",
-                          .interval = hours(1),
-                          .attempts_max = 3,
-                          .first_pause = milliseconds(1)});
+std::shared_ptr<OtlpSpans> SpansFor(const std::string& url, io::TlsClientContext tls = {}) {
+  return OtlpSpans::Make(
+      {.send =
+           PostTo({.url = url, .fields = {{"Authorization", "Bearer x"}}, .tls = std::move(tls)}),
+       .service_name = "shop",
+       .interval = hours(1),
+       .attempts_max = 3,
+       .first_pause = milliseconds(1)});
 }
 
 BOBBIN_IO_TEST(HttpCollectorTest, ATraceArrivesAsItWas) {
@@ -134,6 +144,65 @@ BOBBIN_IO_TEST(HttpCollectorTest, WithoutACollectorSpansAreGivenUpAndCounted) {
   spans->Add(SpanRecord());
   ASSERT_OK(spans->Flush());
   EXPECT_EQ(spans->Statistics().failed, 1u);
+}
+
+// --- Over TLS
+
+BOBBIN_IO_TEST(HttpCollectorTest, OverTlsBatchesShareAConnectionToo) {
+  const io::TlsServerContext tls = ServerContext();
+  Collector collector({503, 200}, tls);
+  const auto spans = SpansFor(collector.Url(), ClientContext());
+  for (int i = 0; i < 3; ++i) {
+    spans->Add(SpanRecord());
+    ASSERT_OK(spans->Flush());
+  }
+  EXPECT_THAT(collector.bodies(), SizeIs(4));
+  EXPECT_EQ(spans->Statistics().written, 3u);
+  EXPECT_EQ(collector.connections(), 1u);
+  EXPECT_EQ(tls.Statistics().handshakes, 1u);
+}
+
+BOBBIN_IO_TEST(HttpCollectorTest, ACollectorMayAskWhoSendsThem) {
+  const io::TlsServerContext tls =
+      ServerContext({.client_certificates = io::ClientCertificates::kRequired,
+                     .client_roots_pem = TestAuthority::Default().root_pem()});
+  Collector collector({200}, tls);
+  const auto named =
+      SpansFor(collector.Url(), ClientContext({.certificate = TestAuthority::Default().Issue()}));
+  named->Add(SpanRecord());
+  ASSERT_OK(named->Flush());
+  EXPECT_EQ(named->Statistics().written, 1u);
+
+  const auto nameless = SpansFor(collector.Url(), ClientContext());
+  nameless->Add(SpanRecord());
+  ASSERT_OK(nameless->Flush());
+  EXPECT_EQ(nameless->Statistics().failed, 1u);
+  EXPECT_THAT(collector.bodies(), SizeIs(1));
+}
+
+BOBBIN_IO_TEST(HttpCollectorTest, WhoIsNotTheCollectorGetsNothing) {
+  Collector collector({200}, ServerContext());
+  const TestAuthority other("another authority");
+  const auto tls = ClientContext({.roots_pem = other.root_pem()});
+  const absl::Status posted = PostTo({.url = collector.Url(), .tls = tls})("{}");
+  EXPECT_THAT(posted, StatusIs(kUnauthenticated));
+  EXPECT_THAT(posted.message(), HasSubstr("the peer's certificate is not good"));
+
+  const auto spans = SpansFor(collector.Url(), tls);
+  spans->Add(SpanRecord());
+  ASSERT_OK(spans->Flush());
+  EXPECT_EQ(spans->Statistics().failed, 1u);
+  // Another attempt would not make it better.
+  EXPECT_EQ(collector.connections(), 2u);
+  EXPECT_THAT(collector.bodies(), IsEmpty());
+}
+
+BOBBIN_IO_TEST(HttpCollectorTest, WithoutAContextThereIsNoHttps) {
+  Collector collector({200}, ServerContext());
+  const absl::Status posted = PostTo({.url = collector.Url()})("{}");
+  EXPECT_THAT(posted, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(posted.message(), HasSubstr("no TLS context"));
+  EXPECT_EQ(collector.connections(), 0u);
 }
 
 }  // namespace

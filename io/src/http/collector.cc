@@ -30,8 +30,9 @@ absl::StatusCode CodeOf(int status) {
 
 absl::AnyInvocable<absl::Status(std::string_view body)> PostTo(CollectorOptions options) {
   options.fields.Set("Content-Type", "application/json");
+  auto client = std::make_unique<Client>(ClientOptions{.tls = options.tls});
   return [options = std::move(options),
-          client = std::make_unique<Client>()](std::string_view body) -> absl::Status {
+          client = std::move(client)](std::string_view body) -> absl::Status {
     BOBBIN_ASSIGN_OR_RETURN(ClientResponse response, client->Send({.method = "POST",
                                                                    .url = options.url,
                                                                    .fields = options.fields,

@@ -7,9 +7,10 @@
 //   Suspends      What it returns, as Client::Send. PostTo never.
 //   Cancellation  as Client::Send.
 //   Errors        Of what it returns. UNAVAILABLE: there is no connection, or the collector says
-//   502,
-//                 503 or 504. RESOURCE_EXHAUSTED: it says 429. These OtlpSpans tries again.
-//                 INVALID_ARGUMENT: it says anything else that is not 2xx.
+//                 502, 503 or 504. RESOURCE_EXHAUSTED: it says 429. These OtlpSpans tries again.
+//                 INVALID_ARGUMENT: it says anything else that is not 2xx. UNAUTHENTICATED: over
+//                 TLS, it is not who it should be; it gets nothing. FAILED_PRECONDITION: https, and
+//                 there is no context for it.
 //   Cost          The connection is kept for the next body.
 //
 // Example:
@@ -27,6 +28,7 @@
 #include "absl/status/status.h"
 
 #include <bobbin/io/http/fields.h>
+#include <bobbin/io/tls_client_context.h>
 
 namespace bobbin::io::http {
 
@@ -34,6 +36,9 @@ struct CollectorOptions {
   std::string url = "http://127.0.0.1:4318/v1/traces";
   // Beside Content-Type: an Authorization, for example.
   Fields fields = {};
+  // For https: whom it believes, and who it is for a collector that asks. Holds nothing: there is
+  // no https.
+  TlsClientContext tls = {};
 };
 
 absl::AnyInvocable<absl::Status(std::string_view body)> PostTo(CollectorOptions options);
