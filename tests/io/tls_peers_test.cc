@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "openssl/err.h"
+#include "openssl/x509v3.h"
 
 #include <bobbin/core/status.h>
 #include <bobbin/io/process.h>
@@ -117,6 +118,165 @@ BOBBIN_IO_TEST(TlsPeersTest, AClientOfOpenSslIsAnswered) {
     EXPECT_EQ(ReadUntil(client->output(), "\n"), "answer\n");
     ASSERT_OK(stream->ShutdownWrite());
     EXPECT_OK(client->Wait());
+  }
+}
+
+BOBBIN_IO_TEST(TlsPeersTest, AClientOfOpenSslResumesItsSession) {
+  const TemporaryDirectory directory;
+  const io::TlsServerContext context = ServerContext();
+  for (const std::string_view version : {"-tls1_2", "-tls1_3"}) {
+    const std::string session = directory / ("session" + std::string(version));
+    for (const bool is_first : {true, false}) {
+      io::TcpListener listener = ListenHere();
+      auto client = io::Process::Spawn(
+          {.program = "openssl",
+           .arguments = {"s_client", "-connect", listener.local_address().ToString(), "-quiet",
+                         is_first ? "-sess_out" : "-sess_in", session, std::string(version)},
+           .input = io::StandardStream::kPipe,
+           .output = io::StandardStream::kPipe,
+           .error = io::StandardStream::kNull});
+      ASSERT_OK(client);
+      auto accepted = listener.Accept();
+      ASSERT_OK(accepted);
+      auto stream = io::TlsStream::Accept(context, *std::move(accepted));
+      ASSERT_OK(stream);
+      EXPECT_EQ(stream->is_resumed(), !is_first) << version;
+      // Once it has these, it has its ticket, too.
+      ASSERT_OK(stream->WriteAll(Bytes("answer\n")));
+      EXPECT_EQ(ReadUntil(client->output(), "\n"), "answer\n");
+      ASSERT_OK(stream->ShutdownWrite());
+      EXPECT_OK(client->Wait());
+    }
+  }
+  EXPECT_EQ(context.Statistics().resumed, 2U);
+}
+
+// --- Which certificate a client is shown
+
+using Key = TestAuthority::Key;
+
+std::string_view KindOf(X509* certificate) {
+  const int kind = ::EVP_PKEY_get_base_id(::X509_get0_pubkey(certificate));
+  return kind == EVP_PKEY_RSA ? "RSA" : kind == EVP_PKEY_EC ? "ECDSA" : "Ed25519";
+}
+
+struct Shown {
+  std::string kind;  // Empty: there was no handshake.
+  bool is_for_name = false;
+
+  friend bool operator==(const Shown&, const Shown&) = default;
+};
+
+// What a client gets that asks for `name`, and can check `algorithms`.
+Shown ShownTo(const io::TlsServerContext& context, const std::string& name, const char* algorithms,
+              int version) {
+  Pair pair = MakePair();
+  RawTlsPeer peer(pair.left, RawTlsPeer::Side::kClient);
+  SSL_set_min_proto_version(peer.ssl(), version);
+  SSL_set_max_proto_version(peer.ssl(), version);
+  EXPECT_EQ(SSL_set1_sigalgs_list(peer.ssl(), algorithms), 1);
+  if (!name.empty()) SSL_set_tlsext_host_name(peer.ssl(), name.c_str());
+  VirtualThread server =
+      Spawn([&] { io::TlsStream::Accept(context, std::move(pair.right)).status().IgnoreError(); });
+  Shown shown;
+  if (peer.Handshake().ok()) {
+    X509* const certificate = ::SSL_get1_peer_certificate(peer.ssl());
+    shown.kind = KindOf(certificate);
+    shown.is_for_name = ::X509_check_host(certificate, name.data(), name.size(), 0, nullptr) == 1;
+    ::X509_free(certificate);
+  }
+  EXPECT_OK(server.Join());
+  return shown;
+}
+
+constexpr const char* kRsaAlone = "rsa_pss_rsae_sha256:RSA+SHA256";
+constexpr const char* kEcdsaAlone = "ECDSA+SHA256";
+constexpr const char* kEd25519Alone = "ed25519";
+
+BOBBIN_IO_TEST(TlsPeersTest, AClientIsShownTheCertificateThatItCanCheck) {
+  const TestAuthority& authority = TestAuthority::Default();
+  const auto issue = [&](Key key, std::vector<std::string> names) {
+    return authority.Issue({.names = std::move(names), .key = key});
+  };
+  const io::TlsServerContext context = ServerContext(
+      {.certificates = {
+           issue(Key::kEcdsa, {"DNS:a.test", "DNS:x.a.test"}),
+           issue(Key::kRsa, {"DNS:b.test", "DNS:*.b.test"}), issue(Key::kRsa, {"DNS:a.test"}),
+           issue(Key::kEcdsa, {"DNS:a.test", "DNS:b.test"}), issue(Key::kEcdsa, {"DNS:c.b.test"}),
+           issue(Key::kEd25519, {"DNS:b.test", "DNS:d.test"})}});
+  const Shown none = {};
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    const auto shown = [&](const std::string& name, const char* algorithms) {
+      return ShownTo(context, name, algorithms, version);
+    };
+    SCOPED_TRACE(version == TLS1_2_VERSION ? "TLS 1.2" : "TLS 1.3");
+    EXPECT_EQ(shown("a.test", kEcdsaAlone), (Shown{"ECDSA", true}));
+    EXPECT_EQ(shown("a.test", kRsaAlone), (Shown{"RSA", true}));
+    EXPECT_EQ(shown("a.test", kEd25519Alone), none);
+    EXPECT_EQ(shown("b.test", kEcdsaAlone), (Shown{"ECDSA", true}));
+    EXPECT_EQ(shown("b.test", kRsaAlone), (Shown{"RSA", true}));
+    EXPECT_EQ(shown("b.test", kEd25519Alone), (Shown{"Ed25519", true}));
+    // One has the name as it stands, another one by a wildcard.
+    EXPECT_EQ(shown("c.b.test", kEcdsaAlone), (Shown{"ECDSA", true}));
+    EXPECT_EQ(shown("c.b.test", kRsaAlone), (Shown{"RSA", true}));
+    EXPECT_EQ(shown("d.test", kEd25519Alone), (Shown{"Ed25519", true}));
+    // Better none than one for somebody else.
+    EXPECT_EQ(shown("d.test", kRsaAlone), none);
+    EXPECT_EQ(shown("x.a.test", kRsaAlone), none);
+    // Who asks for nobody, or for nobody who is here, gets the first one, or its like.
+    EXPECT_EQ(shown("", kEcdsaAlone).kind, "ECDSA");
+    EXPECT_EQ(shown("", kRsaAlone).kind, "RSA");
+    EXPECT_EQ(shown("", kEd25519Alone), none);
+    EXPECT_EQ(shown("nobody.test", kRsaAlone), (Shown{"RSA", false}));
+    EXPECT_EQ(shown("nobody.test", kEd25519Alone), none);
+  }
+}
+
+BOBBIN_IO_TEST(TlsPeersTest, CertificatesForAddressesBelongTogetherToo) {
+  const TestAuthority& authority = TestAuthority::Default();
+  const auto issue = [&](Key key, std::string name) {
+    return authority.Issue({.names = {std::move(name)}, .key = key});
+  };
+  const io::TlsServerContext context = ServerContext(
+      {.certificates = {issue(Key::kEcdsa, "IP:127.0.0.1"), issue(Key::kEd25519, "IP:127.0.0.2"),
+                        issue(Key::kRsa, "IP:127.0.0.1")}});
+  EXPECT_EQ(ShownTo(context, "", kEcdsaAlone, TLS1_3_VERSION).kind, "ECDSA");
+  EXPECT_EQ(ShownTo(context, "", kRsaAlone, TLS1_3_VERSION).kind, "RSA");
+  EXPECT_EQ(ShownTo(context, "", kEd25519Alone, TLS1_3_VERSION).kind, "");
+}
+
+BOBBIN_IO_TEST(TlsPeersTest, AClientOfOpenSslIsShownTheCertificateThatItCanCheck) {
+  const TestAuthority& authority = TestAuthority::Default();
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "roots.pem") << authority.root_pem();
+  const io::TlsServerContext context = ServerContext(
+      {.certificates = {authority.Issue(), authority.Issue({.names = {"DNS:b.test"}}),
+                        authority.Issue({.names = {"DNS:b.test"}, .key = Key::kRsa})}});
+  for (const std::string_view version : {"-tls1_2", "-tls1_3"}) {
+    for (const std::string kind : {"RSA", "ECDSA"}) {
+      io::TcpListener listener = ListenHere();
+      // Its own root is signed with ECDSA, which it has to be able to check as well.
+      const std::string algorithms = kind == "RSA" ? "RSA-PSS+SHA256:RSA+SHA256" : "ECDSA+SHA256";
+      auto client = io::Process::Spawn(
+          {.program = "openssl",
+           .arguments = {"s_client", "-connect", listener.local_address().ToString(), "-CAfile",
+                         directory / "roots.pem", "-servername", "b.test", "-verify_hostname",
+                         "b.test", "-sigalgs", algorithms, std::string(version)},
+           .input = io::StandardStream::kPipe,
+           .output = io::StandardStream::kPipe,
+           .error = io::StandardStream::kNull});
+      ASSERT_OK(client);
+      auto accepted = listener.Accept();
+      ASSERT_OK(accepted);
+      auto stream = io::TlsStream::Accept(context, *std::move(accepted));
+      ASSERT_OK(stream) << kind << ' ' << version;
+      ASSERT_OK(stream->ShutdownWrite());
+      const std::string said = ReadUntil(client->output(), "\nVerif");
+      EXPECT_THAT(said, HasSubstr("Peer signature type: " + kind)) << said;
+      client->input().Close();
+      stream->Close();
+      client->Wait().IgnoreError();
+    }
   }
 }
 

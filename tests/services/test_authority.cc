@@ -44,9 +44,21 @@ std::string PemOf(EVP_PKEY* key) {
 }
 
 Owned<EVP_PKEY> MakeKey(TestAuthority::Key kind) {
-  Owned<EVP_PKEY> key(kind == TestAuthority::Key::kEcdsa
-                          ? EVP_EC_gen("P-256")
-                          : ::EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+  Owned<EVP_PKEY> key;
+  switch (kind) {
+    case TestAuthority::Key::kEcdsa:
+      key.reset(EVP_EC_gen("P-256"));
+      break;
+    case TestAuthority::Key::kEd25519:
+      key.reset(::EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+      break;
+    case TestAuthority::Key::kRsa: {
+      // One for all of them: its primes take a while to find.
+      static EVP_PKEY* const shared = EVP_RSA_gen(2048);
+      Expect(::EVP_PKEY_up_ref(shared) == 1);
+      key.reset(shared);
+    }
+  }
   Expect(key != nullptr);
   return key;
 }

@@ -19,7 +19,7 @@ namespace bobbin::test {
 
 class TestAuthority {
  public:
-  enum class Key { kEcdsa, kEd25519 };
+  enum class Key { kEcdsa, kEd25519, kRsa };
 
   struct Wish {
     // As subjectAltName has them: "DNS:a.test", "IP:127.0.0.1".

@@ -2,6 +2,7 @@
 
 #include "io/src/tls/openssl_server.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -41,6 +42,25 @@ bool Install(const Identity& identity, Use use) {
   return is_good;
 }
 
+// What an identity is for, as ServerSetup::names_ has it.
+std::vector<std::string> NamesOf(const Identity& identity) {
+  std::vector<std::string> names;
+  auto* const found = static_cast<GENERAL_NAMES*>(
+      ::X509_get_ext_d2i(identity.certificate.get(), NID_subject_alt_name, nullptr, nullptr));
+  if (found == nullptr) return names;
+  const auto text = [](const ASN1_STRING* bytes) {
+    return std::string_view(reinterpret_cast<const char*>(::ASN1_STRING_get0_data(bytes)),
+                            static_cast<size_t>(::ASN1_STRING_length(bytes)));
+  };
+  for (int i = 0; i < sk_GENERAL_NAME_num(found); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(found, i);
+    if (name->type == GEN_DNS) names.push_back(LowerCase(text(name->d.dNSName)));
+    if (name->type == GEN_IPADD) names.push_back(std::string(" ").append(text(name->d.iPAddress)));
+  }
+  ::GENERAL_NAMES_free(found);
+  return names;
+}
+
 }  // namespace
 
 // --- ServerSetup
@@ -62,22 +82,23 @@ absl::Status ServerSetup::Prepare(const TlsServerOptions& options) {
   context_ = MakeContext(TLS_server_method(), options.version_min);
   SSL_CTX* const context = context_.get();
 
+  const auto use = [](SSL_CTX* where, const Identity& identity) {
+    ::ERR_clear_error();
+    return Install(identity, [&](X509* own, EVP_PKEY* key, STACK_OF(X509) * signers) {
+      return ::SSL_CTX_use_cert_and_key(where, own, key, signers, 1);
+    });
+  };
   for (const TlsCertificate& pem : options.certificates) {
     BOBBIN_ASSIGN_OR_RETURN(Identity identity, Identity::Read(pem));
     // In a handshake it would be too late to find out that, say, its key is too short.
-    SSL_CTX* const where = identities_.empty() ? context : nullptr;
     const OpenSslPtr<SSL_CTX> trial = MakeContext(TLS_server_method(), options.version_min);
-    for (SSL_CTX* const each : {trial.get(), where}) {
-      if (each == nullptr) continue;
-      ::ERR_clear_error();
-      if (!Install(identity, [&](X509* own, EVP_PKEY* key, STACK_OF(X509) * signers) {
-            return ::SSL_CTX_use_cert_and_key(each, own, key, signers, 1);
-          })) {
-        return bad(TakeOpenSslError().text);
-      }
-    }
+    if (!use(trial.get(), identity)) return bad(TakeOpenSslError().text);
     identities_.push_back(std::move(identity));
-    AddNames(identities_.size() - 1);
+  }
+  AddNames();
+  default_ = Default();
+  for (const Identity* identity : default_) {
+    if (!use(context, *identity)) return bad(TakeOpenSslError().text);
   }
   ::SSL_CTX_set_tlsext_servername_callback(context, ChooseCertificate);
   ::SSL_CTX_set_tlsext_servername_arg(context, this);
@@ -104,40 +125,55 @@ absl::Status ServerSetup::Prepare(const TlsServerOptions& options) {
   return absl::OkStatus();
 }
 
-void ServerSetup::AddNames(size_t identity) {
-  auto* const names = static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(
-      identities_[identity].certificate.get(), NID_subject_alt_name, nullptr, nullptr));
-  if (names == nullptr) return;
-  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
-    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names, i);
-    if (name->type != GEN_DNS) continue;
-    const auto* const text =
-        reinterpret_cast<const char*>(::ASN1_STRING_get0_data(name->d.dNSName));
-    const auto bytes = static_cast<size_t>(::ASN1_STRING_length(name->d.dNSName));
-    names_.try_emplace(LowerCase({text, bytes}), identity);
+void ServerSetup::AddNames() {
+  for (size_t i = 0; i < identities_.size(); ++i) {
+    for (const std::string& name : NamesOf(identities_[i])) names_[name].push_back(i);
   }
-  ::GENERAL_NAMES_free(names);
 }
 
-const Identity& ServerSetup::Find(std::string_view name) const {
+void ServerSetup::Add(const std::string& name, Choice& choice) const {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return;
+  for (const size_t i : found->second) {
+    const auto kind = [](const Identity& one) { return ::EVP_PKEY_get_base_id(one.key.get()); };
+    const Identity& next = identities_[i];
+    const bool is_new = std::none_of(choice.begin(), choice.end(), [&](const Identity* other) {
+      return kind(*other) == kind(next);
+    });
+    if (is_new) choice.push_back(&next);
+  }
+}
+
+ServerSetup::Choice ServerSetup::Find(std::string_view name) const {
   const std::string lower = LowerCase(name);
-  auto found = names_.find(lower);
+  Choice choice;
+  Add(lower, choice);
   const size_t dot = lower.find('.');
-  if (found == names_.end() && dot != lower.npos) found = names_.find("*" + lower.substr(dot));
-  return identities_[found == names_.end() ? 0 : found->second];
+  if (dot != lower.npos) Add("*" + lower.substr(dot), choice);
+  return choice.empty() ? default_ : choice;
+}
+
+ServerSetup::Choice ServerSetup::Default() const {
+  Choice choice = {&identities_.front()};
+  for (const std::string& name : NamesOf(identities_.front())) Add(name, choice);
+  return choice;
 }
 
 int ServerSetup::ChooseCertificate(SSL* ssl, int* /*alert*/, void* setup) {
   const char* const name = ::SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
   if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
   const auto& self = *static_cast<const ServerSetup*>(setup);
-  const Identity& identity = self.Find(name);
-  if (&identity == &self.identities_.front()) return SSL_TLSEXT_ERR_OK;
+  const Choice choice = self.Find(name);
+  if (choice == self.default_) return SSL_TLSEXT_ERR_OK;
   ::SSL_certs_clear(ssl);
-  const bool is_used = Install(identity, [ssl](X509* own, EVP_PKEY* key, STACK_OF(X509) * signers) {
-    return ::SSL_use_cert_and_key(ssl, own, key, signers, 1);
-  });
-  return is_used ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+  for (const Identity* identity : choice) {
+    const bool is_used =
+        Install(*identity, [ssl](X509* own, EVP_PKEY* key, STACK_OF(X509) * signers) {
+          return ::SSL_use_cert_and_key(ssl, own, key, signers, 1);
+        });
+    if (!is_used) return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  return SSL_TLSEXT_ERR_OK;
 }
 
 int ServerSetup::ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_bytes,

@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "openssl/ssl.h"
@@ -41,11 +42,18 @@ class ServerSetup {
   std::string_view alpn() const { return alpn_; }
 
  private:
+  // Identities of which no two have keys of one kind, the first for each: OpenSSL holds one of each
+  // kind, and shows a client the one whose signature that can check.
+  using Choice = absl::InlinedVector<const Identity*, 3>;
+
   absl::Status Prepare(const TlsServerOptions& options);
-  // Makes `identity` the certificate for the names that are in it, and nobody has yet.
-  void AddNames(size_t identity);
-  // The certificate for a name.
-  const Identity& Find(std::string_view name) const;
+  // Takes down which names each identity is for.
+  void AddNames();
+  // The certificates for a name: those that have it as it stands, then those with a wildcard.
+  Choice Find(std::string_view name) const;
+  void Add(const std::string& name, Choice& choice) const;
+  // For clients that name nobody: the first one, and those that are for one of its names, too.
+  Choice Default() const;
 
   // OpenSSL asks for them inside of a handshake.
   static int ChooseCertificate(SSL* ssl, int* alert, void* setup);
@@ -54,8 +62,10 @@ class ServerSetup {
 
   OpenSslPtr<SSL_CTX> context_;
   std::vector<Identity> identities_;
-  // Names in lower case, "*.example.org" as it stands.
-  absl::flat_hash_map<std::string, size_t> names_;
+  // Whose identities have them, by number, as the options list them. Names in lower case,
+  // "*.example.org" as it stands, an address as its bytes behind a blank.
+  absl::flat_hash_map<std::string, std::vector<size_t>> names_;
+  Choice default_;  // What the context shows.
   std::string alpn_;
 };
 

@@ -2,9 +2,12 @@
 //
 // TlsServerContext: how a server speaks TLS: its certificates, and what it asks of clients.
 //
-// Given to TlsStream::Accept, or to an http::Server. Of several certificates a client gets the one
-// whose names (subjectAltName, wildcards included) cover the name it asks for; the first one if it
-// asks for none, or for one that nobody has.
+// Given to TlsStream::Accept, or to an http::Server. Of several certificates a client gets one
+// whose names (subjectAltName, wildcards included) cover the name it asks for; if it asks for none,
+// or for one that nobody has, the first one, or one that shares a name with it. Where keys of
+// several kinds (ECDSA, RSA, Ed25519) are there for a name, the client gets the kind that it can
+// check, and of those the one that it likes best. Of two with keys of one kind the first counts,
+// but a name as it stands counts before a wildcard.
 //
 // The type is bobbin::io's, so that http::Server can take one; making one is bobbin::tls's, and so
 // is OpenSSL.
@@ -12,8 +15,7 @@
 //   Called from   any thread, any number at a time.
 //   Suspends      never. Make and Renew compute for about a millisecond.
 //   Errors        of Make and Renew: INVALID_ARGUMENT: no certificate, one that cannot be read, or
-//   a
-//                 key that is not its own.
+//                 a key that is not its own.
 //   Lifetime      A copy is the same context; it lives as long as a copy or a connection of it.
 //   Cost          Sessions are the client's to keep: it gets them as tickets, sealed with a key
 //                 that the context has made for itself. The server keeps nothing.
