@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -12,6 +14,8 @@
 #include "openssl/err.h"
 #include "openssl/x509v3.h"
 
+#include <bobbin/core/deadline.h>
+#include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/process.h>
 
@@ -23,6 +27,8 @@
 namespace bobbin::test {
 namespace {
 
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 using testing::HasSubstr;
 
 // What it writes up to `end`, that included; all of it if that does not come.
@@ -301,6 +307,75 @@ BOBBIN_IO_TEST(TlsPeersTest, KeysChangeWhileBothSidesTalk) {
     ASSERT_OK(peer.Write("ping"));
     EXPECT_THAT(peer.Read(4), IsOkAndHolds(std::string("pong")));
   }
+  EXPECT_OK(server.Join());
+}
+
+// The answer to a change of keys is no reason to wait: a peer that sends, and takes nothing, is
+// read all the same, and gets the answers with what is written next.
+BOBBIN_IO_TEST(TlsPeersTest, APeerThatTakesNothingDoesNotHoldItsReaderUpByChangingKeys) {
+  constexpr int kChanges = 40;
+  const io::TlsServerContext context = ServerContext();
+  Pair pair = MakeLocalPair(8192);
+  RawTlsPeer peer(pair.left, RawTlsPeer::Side::kClient);
+  Event is_full;
+  Event is_read;
+  Event is_taken;
+  size_t sent = 0;
+  VirtualThread server = Spawn([&] {
+    auto stream = io::TlsStream::Accept(context, std::move(pair.right));
+    ASSERT_OK(stream);
+    {
+      const DeadlineScope scope(milliseconds(5));
+      const std::vector<std::byte> much(1 << 20, std::byte{'x'});
+      const io::Progress progress = stream->WriteCounted(much);
+      ASSERT_THAT(progress.status, StatusIs(kDeadlineExceeded));
+      sent = progress.bytes;
+    }
+    is_full.Set();
+    {
+      const DeadlineScope scope(seconds(5));  // An eighth of a second for each.
+      for (int i = 0; i < kChanges; ++i) ASSERT_EQ(ReadText(*stream, 4), "ping");
+    }
+    is_read.Set();
+    ASSERT_OK(stream->WriteAll(Bytes("pong")));
+    ASSERT_OK(is_taken.Wait());
+    // With room it goes at once, and by itself.
+    ASSERT_EQ(ReadText(*stream, 4), "ping");
+    ASSERT_OK(stream->WriteAll(Bytes("pong")));
+  });
+  ASSERT_OK(peer.Handshake());
+  ASSERT_OK(is_full.Wait());
+  for (int i = 0; i < kChanges; ++i) {
+    ASSERT_OK(peer.UpdateKeys(SSL_KEY_UPDATE_REQUESTED));
+    ASSERT_OK(peer.Write("ping"));
+  }
+  ASSERT_OK(is_read.Wait());
+  EXPECT_THAT(peer.Read(sent + 4), IsOkAndHolds(std::string(sent, 'x') + "pong"));
+  is_taken.Set();
+  ASSERT_OK(peer.UpdateKeys(SSL_KEY_UPDATE_REQUESTED));
+  ASSERT_OK(peer.Write("ping"));
+  EXPECT_THAT(peer.Read(4), IsOkAndHolds(std::string("pong")));
+  EXPECT_OK(server.Join());
+}
+
+BOBBIN_IO_TEST(TlsPeersTest, APeerThatTakesNoAnswersCannotHaveThemHeapedUp) {
+  const io::TlsServerContext context = ServerContext();
+  Pair pair = MakeLocalPair(8192);
+  RawTlsPeer peer(pair.left, RawTlsPeer::Side::kClient);
+  VirtualThread server = Spawn([&] {
+    auto stream = io::TlsStream::Accept(context, std::move(pair.right));
+    ASSERT_OK(stream);
+    std::array<std::byte, 1> byte;
+    const auto read = stream->Read(byte);
+    ASSERT_THAT(read, StatusIs(kUnavailable));
+    EXPECT_EQ(MessageOf(read.status()), "tls read: the peer takes no answers");
+    EXPECT_THAT(stream->WriteAll(Bytes("x")), StatusIs(kUnavailable));
+  });
+  ASSERT_OK(peer.Handshake());
+  int changes = 0;
+  while (changes < 100'000 && peer.UpdateKeys(SSL_KEY_UPDATE_REQUESTED).ok()) ++changes;
+  EXPECT_GT(changes, 1000);
+  EXPECT_LT(changes, 100'000);
   EXPECT_OK(server.Join());
 }
 

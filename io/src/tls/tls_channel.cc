@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "openssl/bio.h"
@@ -14,7 +13,6 @@
 
 #include <bobbin/core/cancel.h>
 #include <bobbin/core/check.h>
-#include <bobbin/core/deadline.h>
 #include <bobbin/core/no_suspend.h>
 #include <bobbin/core/status.h>
 
@@ -31,8 +29,9 @@ constexpr size_t kSealedMax = 4 * Plaintext::kRecordBytesMax;
 constexpr size_t kRecordOverheadMax = 256;
 // Received at once where more comes than a buffer of the pool holds. Not tuned.
 constexpr size_t kBulkBytes = size_t{32} << 10;
-// How long a peer that has broken the protocol is given to take the news. Not tuned.
-constexpr std::chrono::milliseconds kAlertDuration{500};
+// Not yet sent, with what a write has left (kSealedMax, and what its records are longer): beyond it
+// a peer asks for answers, and takes none. Not tuned.
+constexpr size_t kOutputMax = 2 * kSealedMax;
 
 }  // namespace
 
@@ -141,7 +140,7 @@ absl::Status TlsChannel::Handshake() {
       MutexLock lock(mutex_);
       const Step step = Run([this] { return ::SSL_do_handshake(ssl_.get()); });
       if (step == Step::kFailed || step == Step::kEnd) {
-        SendAlert();
+        SendAtOnce();
         return HandshakeFailure();
       }
       const absl::Status sent = SendAll();
@@ -221,7 +220,11 @@ absl::StatusOr<size_t> TlsChannel::ReadAsReader(std::span<std::byte> buffer) {
         pooled_ = PooledBytes();
         bulk_.reset();
       }
-      if (output_.size() > sealed) SendAlert();
+      if (output_.size() > sealed) SendAtOnce();
+      if (output_.size() > kOutputMax && step != Step::kFailed) {
+        failure_.text = "the peer takes no answers";
+        step = Step::kFailed;
+      }
       if (step == Step::kFailed) return Failure("read");
       has_sessions = !fresh_sessions_.empty();
     }
@@ -334,15 +337,17 @@ absl::StatusOr<size_t> TlsChannel::Seal(Plaintext& plaintext) {
 
 absl::Status TlsChannel::SendAll() {
   while (!output_.empty()) {
-    BOBBIN_RETURN_IF_ERROR(
-        may_send_.Wait(mutex_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !is_sending_; }));
+    if (!failure_.text.empty()) {
+      // What is left is of use only where it goes by itself, as an alert.
+      SendAtOnce();
+      return Failure("write");
+    }
     BOBBIN_RETURN_IF_ERROR(SendOutput());
   }
   return absl::OkStatus();
 }
 
 absl::Status TlsChannel::SendOutput() {
-  if (output_.empty()) return absl::OkStatus();
   is_sending_ = true;
   std::vector<std::byte> piece;
   piece.swap(output_);
@@ -354,14 +359,17 @@ absl::Status TlsChannel::SendOutput() {
     const auto rest = piece.begin() + static_cast<std::ptrdiff_t>(sent.bytes);
     output_.insert(output_.begin(), rest, piece.end());
   }
-  may_send_.NotifyOne();
   return std::move(sent.status);
 }
 
-void TlsChannel::SendAlert() {
-  if (is_sending_) return;
-  const DeadlineScope moment(kAlertDuration);
-  SendOutput().IgnoreError();
+void TlsChannel::SendAtOnce() {
+  if (is_sending_ || output_.empty()) return;  // Who is sending takes it along.
+  const Socket::Use use(socket_, Socket::User::kWriter);
+  if (!use.ok()) return;
+  const ssize_t sent =
+      ::send(socket_.fd(), output_.data(), output_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) output_.erase(output_.begin(), output_.begin() + sent);
+  if (output_.empty()) std::vector<std::byte>().swap(output_);
 }
 
 // --- The end
@@ -391,13 +399,8 @@ void TlsChannel::Close() {
         output_.empty()) {
       is_finished_ = true;
       Run([this] { return ::SSL_shutdown(ssl_.get()) >= 0 ? 1 : -1; });
-      const Socket::Use use(socket_, Socket::User::kWriter);
-      if (use.ok()) {
-        // A part of it that does not go is of no use to the peer, and no harm.
-        const ssize_t sent =
-            ::send(socket_.fd(), output_.data(), output_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-        static_cast<void>(sent);
-      }
+      // A part of it that does not go is of no use to the peer, and no harm.
+      SendAtOnce();
       output_.clear();
     }
     mutex_.unlock();

@@ -13,15 +13,17 @@
 //
 // Sending (SendOutput) takes output_ away, unlocks, writes it to the socket, and locks again. What
 // the socket has not taken when a deadline or a cancel ends that goes back to the front of output_:
-// its records have their numbers, and nothing can be sent before them. One thread sends at a time
-// (is_sending_). The writer waits for its turn and goes on until output_ is empty. The reader has
-// something to send only where the peer broke the protocol, or asked for what is refused: an alert.
-// It sends it if nobody sends, for a moment at most; else the writer takes it along.
+// its records have their numbers, and nothing can be sent before them. The writer goes on until
+// output_ is empty. The reader has something to send only where the peer has changed its keys and
+// wants this side's changed, too, has broken the protocol, or has asked for what is refused. Then
+// it sends as much as the socket takes at once (SendAtOnce): waiting is for writers, and a peer
+// that takes nothing is read all the same. But answers have a bound, for who asks and never takes
+// any.
 //
-// Why nothing stays unsent. Whoever puts something into output_ either sends, or has seen with the
-// mutex held that somebody else does, who looks again, with the mutex held, before he stops. If
-// that is the reader, who stops after one piece, then who has added something is the writer, and
-// he waits for is_sending_ to fall.
+// Why nothing stays unsent that the peer needs. Where the writer is sending (is_sending_), it looks
+// again, with the mutex held, before it stops, and takes along what the reader has added. Otherwise
+// the reader has sent it, or the socket is full: then it goes before the next write. No answer is
+// needed before that: new keys count from the next record on.
 //
 // Why no error is another connection's. OpenSSL's errors are queued by OS thread. Each call is made
 // by Run, which empties the queue, calls, looks, and empties it again, inside a NoSuspendScope.
@@ -54,7 +56,6 @@
 #include "absl/status/statusor.h"
 #include "openssl/ssl.h"
 
-#include <bobbin/core/condition.h>
 #include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/mutex.h>
 #include <bobbin/io/pooled_bytes.h>
@@ -162,12 +163,12 @@ class TlsChannel {
 
   // Seals some records of it; how much that was. REQUIRES: output_ is empty.
   absl::StatusOr<size_t> Seal(Plaintext& plaintext) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The writer's: waits until all is sent.
+  // The writer's: until all is sent.
   absl::Status SendAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // One piece of it. Gives the mutex up meanwhile. REQUIRES: nobody else sends.
+  // One piece of it. Gives the mutex up meanwhile.
   absl::Status SendOutput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The reader's: an alert, if it goes soon.
-  void SendAlert() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As much of it as the socket takes now, if nobody else sends.
+  void SendAtOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandshakeFailure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Failure(std::string_view operation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -181,7 +182,6 @@ class TlsChannel {
   bobbin::internal::Atomic<bool> was_cut_off_{false};
 
   mutable Mutex mutex_;
-  Condition may_send_;
   // Used with the mutex held, but for what never changes after the handshake.
   const OpenSslPtr<SSL> ssl_;
   // What was received and OpenSSL has not taken: a part of one of the two behind it. Written by the
