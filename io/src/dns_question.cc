@@ -51,11 +51,8 @@ class FamilyQuestion {
 
   absl::Status Begin();
   bool is_open() const { return is_open_; }
-  // Whether what it has got will do.
-  bool has_verdict() const {
-    return of_.answer.outcome == DnsOutcome::kAddresses ||
-           of_.answer.outcome == DnsOutcome::kNoName;
-  }
+  // Whether what it has got will do, and the other family is waited for only for a moment.
+  bool has_verdict() const { return of_.is_verdict(); }
   // Until when c-ares need not be called, if the sockets are quiet.
   Deadline NextDeadline() const;
   // Tells it of a descriptor that is ready, if that is its own.

@@ -17,6 +17,8 @@
 #ifndef BOBBIN_IO_SRC_DNS_QUESTION_H_
 #define BOBBIN_IO_SRC_DNS_QUESTION_H_
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -38,13 +40,21 @@ struct DnsQuestion {
   DnsTransport transport = DnsTransport::kUdpFirst;
   // How long the server has.
   std::chrono::nanoseconds attempt;
-  // How long addresses, or that there is no such name, wait for the other family.
+  // How long a verdict of one family waits for the other one.
   std::chrono::nanoseconds other_family_wait;
 };
 
 struct FamilyAnswer {
   int family;  // AF_INET or AF_INET6.
   DnsAnswer answer = {};
+
+  // Whether it will do, whatever comes of the other family. That there is no such name holds for
+  // both, but there are servers that say so of every AAAA that they do not have (RFC 4074): from
+  // them it counts only beside what they say of A.
+  bool is_verdict() const {
+    return answer.outcome == DnsOutcome::kAddresses ||
+           (answer.outcome == DnsOutcome::kNoName && family == AF_INET);
+  }
 };
 
 // Asks for those that are not settled.

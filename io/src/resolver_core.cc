@@ -83,15 +83,15 @@ Verdict JudgeOf(std::span<const FamilyAnswer> families) {
   bool is_complete = true;
   std::chrono::seconds keep = std::chrono::seconds::max();
   const DnsAnswer* worst = nullptr;
-  for (const auto& [family, answer] : families) {
+  for (const FamilyAnswer& each : families) {
+    const DnsAnswer& answer = each.answer;
     verdict.addresses.insert(verdict.addresses.end(), answer.addresses.begin(),
                              answer.addresses.end());
     is_complete = is_complete && answer.is_settled();
     keep = std::min(keep, answer.keep);
-    // A server that has not said whether there are addresses leaves that open. That there is no
-    // such name holds for both families.
-    if (worst == nullptr || answer.outcome == DnsOutcome::kNoName ||
-        (worst->outcome == DnsOutcome::kNoAddress && !answer.is_settled())) {
+    // A server that has not said whether there are addresses leaves that open, unless the other
+    // family's answer is a verdict for both.
+    if (worst == nullptr || each.is_verdict() || (worst->is_settled() && !answer.is_settled())) {
       worst = &answer;
     }
   }
@@ -223,8 +223,10 @@ absl::Status ResolverCore::AskServers(const ResolvConf& conf, const std::string&
           return family.answer.outcome == outcome;
         });
       };
-      // Addresses of one family will do.
-      if (is(DnsOutcome::kAddresses) || is(DnsOutcome::kNoName)) return absl::OkStatus();
+      if (std::any_of(families.begin(), families.end(),
+                      [](const FamilyAnswer& family) { return family.is_verdict(); })) {
+        return absl::OkStatus();
+      }
       if (std::all_of(families.begin(), families.end(),
                       [](const FamilyAnswer& family) { return family.answer.is_settled(); })) {
         return absl::OkStatus();

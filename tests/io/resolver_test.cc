@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <arpa/nameser.h>
+#include <netinet/in.h>
+#include <resolv.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -21,6 +26,7 @@
 #include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
 #include <bobbin/io/resolver.h>
+#include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
 
@@ -228,19 +234,22 @@ BOBBIN_IO_TEST(ResolverTest, OneFamilyWillDo) {
 }
 
 BOBBIN_IO_TEST(ResolverTest, AFamilyThatIsSilentIsNotWaitedForForLong) {
-  const DnsServer server([](const DnsAsked& asked) -> DnsReply {
-    if (asked.is_ipv6) return {.delivery = Delivery::kDropped};
-    return {.addresses = {"192.0.2.1"}};
-  });
-  io::ResolverOptions options = PatientOptions(server);
-  options.attempt = 3600s;  // The watchdog would come first.
-  options.other_family_wait = 5ms;
-  options.cached_max = 10;
-  io::Resolver resolver(options);
-  EXPECT_THAT(HostsOf(resolver.Resolve("a.test")), ElementsAre("192.0.2.1"));
-  // What is known in part only is not kept.
-  EXPECT_THAT(HostsOf(resolver.Resolve("a.test")), ElementsAre("192.0.2.1"));
-  EXPECT_EQ(resolver.Statistics().cached, 0u);
+  for (const bool is_ipv6_good : {false, true}) {
+    const DnsServer server([=](const DnsAsked& asked) -> DnsReply {
+      if (asked.is_ipv6 != is_ipv6_good) return {.delivery = Delivery::kDropped};
+      return {.addresses = {"192.0.2.1", "2001:db8::1"}};
+    });
+    io::ResolverOptions options = PatientOptions(server);
+    options.attempt = 3600s;  // The watchdog would come first.
+    options.other_family_wait = 5ms;
+    options.cached_max = 10;
+    io::Resolver resolver(options);
+    const auto* const good = is_ipv6_good ? "2001:db8::1" : "192.0.2.1";
+    EXPECT_THAT(HostsOf(resolver.Resolve("a.test")), ElementsAre(good));
+    // What is known in part only is not kept.
+    EXPECT_THAT(HostsOf(resolver.Resolve("a.test")), ElementsAre(good));
+    EXPECT_EQ(resolver.Statistics().cached, 0u);
+  }
 }
 
 BOBBIN_IO_TEST(ResolverTest, WhatIsNoNameIsRefusedUnasked) {
@@ -371,6 +380,71 @@ BOBBIN_IO_TEST(ResolverTest, TheSearchListIsTriedInItsOrder) {
   EXPECT_THAT(resolver.Resolve("empty"), StatusIs(kFailedPrecondition));
   EXPECT_THAT(asks("ill"), ElementsAre("ill.one.test"));
   EXPECT_THAT(resolver.Resolve("ill"), StatusIs(kUnavailable));
+}
+
+// What the C library does with the same names, servers and search list.
+TEST(ResolverTest, TheSearchEndsWhereTheCLibraryGoesOn) {
+  const DnsServer server(Serving({{"empty.one.test", {}},
+                                  {"empty.two.test", {.addresses = {"192.0.2.1"}}},
+                                  {"ill.one.test", {.code = DnsReply::kFailure}},
+                                  {"ill.two.test", {.addresses = {"192.0.2.2"}}}}));
+  const auto c_library_asks = [&](const char* name) {
+    const size_t before = server.names().size();
+    struct __res_state state = {};
+    EXPECT_EQ(::res_ninit(&state), 0);
+    state.nscount = 1;
+    std::memcpy(&state.nsaddr_list[0], server.address().data(), sizeof(state.nsaddr_list[0]));
+    std::strcpy(state.defdname, "one.test");
+    char two[] = "two.test";
+    state.dnsrch[0] = state.defdname;
+    state.dnsrch[1] = two;
+    state.dnsrch[2] = nullptr;
+    state.ndots = 1;
+    state.retry = 1;
+    std::array<unsigned char, 512> answer;
+    EXPECT_GT(::res_nsearch(&state, name, ns_c_in, ns_t_a, answer.data(), answer.size()), 0);
+    ::res_nclose(&state);
+    const std::vector<std::string> names = server.names();
+    return std::vector<std::string>(names.begin() + static_cast<ptrdiff_t>(before), names.end());
+  };
+  EXPECT_THAT(c_library_asks("empty"), ElementsAre("empty.one.test", "empty.two.test"));
+  EXPECT_THAT(c_library_asks("ill"), ElementsAre("ill.one.test", "ill.two.test"));
+}
+
+BOBBIN_IO_TEST(ResolverTest,
+               AServerThatDeniesNamesWithoutIpv6IsNotBelievedBeforeItHasAnsweredForIpv4) {
+  // All names have an IPv4 address, which takes a while.
+  DnsServer server([](const DnsAsked& asked) -> DnsReply {
+    if (asked.is_ipv6) return {.code = DnsReply::kNoName};
+    return {.addresses = {"192.0.2.1"}, .delivery = Delivery::kHeld};
+  });
+  const WithFiles files(server, "search one.test two.test\n");
+  io::ResolverOptions searching = PatientOptions({});
+  searching.resolv_conf = files.resolv_conf;
+  searching.other_family_wait = 1ms;
+  VirtualThread late = Spawn([&] {
+    AwaitTrue([&] { return server.CountOf("host.one.test") == 2; });
+    EXPECT_OK(SleepFor(30ms));  // Long after the 1 ms.
+    server.Release();
+  });
+  EXPECT_THAT(HostsOf(io::Resolver(searching).Resolve("host")), ElementsAre("192.0.2.1"));
+  EXPECT_THAT(server.names(), ElementsAre("host.one.test"));
+  EXPECT_OK(late.Join());
+
+  // Said of IPv4, it is said of both; and where IPv4 fails, nothing is known.
+  std::atomic<uint8_t> ipv4{DnsReply::kNoName};
+  const DnsServer other([&](const DnsAsked& asked) -> DnsReply {
+    if (asked.is_ipv6 && ipv4 == DnsReply::kNoName) return {.delivery = Delivery::kDropped};
+    return {.code = asked.is_ipv6 ? DnsReply::kNoName : ipv4.load()};
+  });
+  io::ResolverOptions options = PatientOptions(other);
+  options.attempt = 3600s;  // The watchdog would come first.
+  options.other_family_wait = 1ms;
+  io::Resolver resolver(options);
+  EXPECT_THAT(resolver.Resolve("a.test"), StatusIs(kNotFound));
+  ipv4 = DnsReply::kFailure;
+  EXPECT_THAT(resolver.Resolve("a.test"), StatusIs(kUnavailable));
+  EXPECT_THAT(resolver.Resolve({.families = Families::kIpv6}, "a.test"), StatusIs(kNotFound));
 }
 
 BOBBIN_IO_TEST(ResolverTest, ChangesOfTheFilesAreNoticed) {

@@ -10,10 +10,13 @@
 // suffixes of the search list: after the name itself, if that has `ndots` dots (one, if nothing
 // else is said), else before it. The search goes on only where there is no such name; one that
 // exists without an address ends it, and so does a server that fails: another host is not an
-// answer. For names that come from a configuration use SearchList::kIgnored.
+// answer. (The C library goes on in both cases.) For names that come from a configuration use
+// SearchList::kIgnored.
 //
 // Both families. One that has addresses is an answer, whatever comes of the other one, which is
-// waited for no longer than `other_family_wait` (RFC 8305). The addresses are in the order in which
+// waited for no longer than `other_family_wait` (RFC 8305). That there is no such name is one as
+// soon as it is said of IPv4; said of IPv6, it waits for IPv4, because some servers say so of names
+// that have no IPv6 address (RFC 4074). The addresses are in the order in which
 // they should be tried (RFC 6724): those that no route leads to are last.
 //
 // Answers are taken from a server only if number and question are those that were asked; others are
