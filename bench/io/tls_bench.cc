@@ -7,7 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,10 +23,16 @@
 #include "openssl/pem.h"
 #include "openssl/ssl.h"
 
+#include <bobbin/core/channel.h>
 #include <bobbin/core/check.h>
+#include <bobbin/core/clock.h>
+#include <bobbin/core/deadline.h>
 #include <bobbin/io/io.h>
 #include <bobbin/io/tls_stream.h>
+#include <bobbin/sched/platform_pool.h>
+#include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
+#include <bobbin/sched/task_group.h>
 
 #include "bench/support/on_virtual_thread.h"
 #include "tests/services/test_authority.h"
@@ -203,6 +212,72 @@ void StreamBytes(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(kPieceBytes));
 }
 BENCHMARK(StreamBytes)->Name("Tls/Bytes")->Arg(1)->Arg(2)->UseRealTime();
+
+// --- What a storm of handshakes does to others
+
+// A virtual thread that sleeps for a millisecond, again and again, on the one carrier, while OS
+// threads connect as fast as they can: an iteration is one such sleep, and the counters say how
+// much too late it ended.
+void Storm(benchmark::State& state, bool has_pool) {
+  constexpr int kClients = 16;
+  OnVirtualThread(OnCarriers(1), [&] {
+    PlatformPool pool({.name = "handshakes", .threads = 2});
+    const io::TlsServerContext server =
+        io::TlsServerContext::Make(
+            {.certificates = {Certificate()}, .handshakes = has_pool ? &pool : nullptr})
+            .value();
+    auto [sender, receiver] = MakeChannel<int>({.capacity = kClients});
+    std::atomic<bool> is_over{false};
+    std::atomic<int64_t> handshakes{0};
+    std::vector<std::thread> clients;
+    for (int i = 0; i < kClients; ++i) {
+      clients.emplace_back([&, to = sender]() mutable {
+        while (!is_over) {
+          const std::array<int, 2> fds = SocketPair();
+          BOBBIN_CHECK(to.Send(fds[1]).ok(), "it is taken");
+          RawStream client(RawClient(), fds[0]);
+          BOBBIN_CHECK(::SSL_connect(client.ssl) == 1, "it shakes hands");
+          ++handshakes;
+        }
+      });
+    }
+    { const Sender<int> last = std::move(sender); }  // The clients' are left.
+    VirtualThread acceptor = Spawn([&server, sockets = std::move(receiver)]() mutable {
+      TaskGroup group;
+      for (const int fd : sockets) {
+        group.Spawn([&server, fd] {
+          io::TlsStream::Accept(server, io::TcpStream::Adopt(fd)).status().IgnoreError();
+        });
+      }
+      group.Wait().IgnoreError();
+    });
+
+    std::vector<int64_t> late;
+    for ([[maybe_unused]] auto _ : state) {
+      const MonotonicTime due = MonotonicNow() + std::chrono::milliseconds(1);
+      BOBBIN_CHECK(SleepUntil(Deadline::At(due)).ok(), "nobody stops it");
+      late.push_back((MonotonicNow() - due).count());
+    }
+    is_over = true;
+    BOBBIN_CHECK(acceptor.Join().ok(), "all have gone");
+    for (std::thread& client : clients) client.join();
+
+    std::sort(late.begin(), late.end());
+    const auto at = [&](double part) {
+      return static_cast<double>(
+          late[static_cast<size_t>(part * static_cast<double>(late.size() - 1))]);
+    };
+    state.counters["late_p50_us"] = at(0.5) / 1000;
+    state.counters["late_p99_us"] = at(0.99) / 1000;
+    state.counters["late_max_us"] = at(1) / 1000;
+    state.counters["handshakes"] =
+        benchmark::Counter(static_cast<double>(handshakes), benchmark::Counter::kIsRate);
+  });
+}
+void StormOnCarrier(benchmark::State& state) { Storm(state, false); }
+void StormOnPool(benchmark::State& state) { Storm(state, true); }
+BENCHMARK(StormOnCarrier)->Name("Tls/Storm/OnCarrier")->Iterations(1000)->UseRealTime();
+BENCHMARK(StormOnPool)->Name("Tls/Storm/OnPool")->Iterations(1000)->UseRealTime();
 
 }  // namespace
 }  // namespace bobbin::bench

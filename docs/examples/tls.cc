@@ -24,6 +24,7 @@
 #include <bobbin/io/process.h>
 #include <bobbin/io/server.h>
 #include <bobbin/io/tls_stream.h>
+#include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/runtime.h>
 
 using namespace std::chrono_literals;
@@ -89,6 +90,12 @@ absl::Status Talk(const std::string& directory) {
   BOBBIN_ASSIGN_OR_RETURN(const std::string text, Say(trust, echo.local_address().port()));
   BOBBIN_CHECK(text == "hello", "an echo says what it has heard");
 
+  // [pool]
+  bobbin::PlatformPool pool({.name = "handshakes", .threads = 2});
+  BOBBIN_ASSIGN_OR_RETURN(auto calm, bobbin::io::TlsServerContext::Make(
+                                         {.certificates = {certificate}, .handshakes = &pool}));
+  // [/pool]
+
   // [https]
   BOBBIN_ASSIGN_OR_RETURN(auto port, bobbin::io::TcpListener::Bind("127.0.0.1:0"));
   http::Server server({.tls = tls}, std::move(port),
@@ -100,6 +107,7 @@ absl::Status Talk(const std::string& directory) {
   // [/https]
   BOBBIN_ASSIGN_OR_RETURN(const std::string body, response.ReadAll());
   BOBBIN_CHECK(body == "secret\n", "it is what the server has sent");
+  BOBBIN_CHECK(static_cast<bool>(calm), "it was made");
   return absl::OkStatus();
 }
 

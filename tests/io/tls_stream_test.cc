@@ -18,6 +18,7 @@
 #include <bobbin/core/deadline.h>
 #include <bobbin/core/event.h>
 #include <bobbin/core/status.h>
+#include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
@@ -374,6 +375,68 @@ BOBBIN_IO_TEST(TlsStreamTest, ARenewedContextShowsTheNewCertificateAndKnowsOldSe
   EXPECT_EQ(fresh.left.peer_certificate_pem(), next.chain_pem);
   ASSERT_OK(old.left.WriteAll(Bytes("still")));
   EXPECT_EQ(ReadText(old.right, 5), "still");
+}
+
+// --- Where handshakes compute
+
+BOBBIN_IO_TEST(TlsStreamTest, HandshakesAreComputedOnThePoolThatIsGiven) {
+  PlatformPool pool({.name = "handshakes", .threads = 2});
+  const io::TlsServerContext server = ServerContext({.handshakes = &pool});
+  const io::TlsClientContext client = ClientContext();
+  TaskGroup group({.placement = Placement::kSpread});
+  const int rounds = Rounds(40);
+  for (int i = 0; i < rounds; ++i) {
+    group.Spawn([&] {
+      TlsPair pair = MakeTlsPair(client, server, MakeLocalPair());
+      ASSERT_OK(pair.left.WriteAll(Bytes("x")));
+      EXPECT_EQ(ReadText(pair.right, 1), "x");
+    });
+  }
+  EXPECT_OK(group.Wait());
+  // The client's hello, and its end.
+  EXPECT_EQ(pool.Statistics().completed, 2 * static_cast<uint64_t>(rounds));
+  EXPECT_EQ(server.Statistics().handshakes, static_cast<uint64_t>(rounds));
+
+  // What is wrong is told as ever.
+  const TlsEnds ends = ShakeHands(client, server, MakePair(), "other.test");
+  EXPECT_THAT(ends.client, StatusIs(kUnauthenticated));
+  EXPECT_THAT(ends.server, StatusIs(kUnavailable));
+}
+
+BOBBIN_IO_TEST(TlsStreamTest, AHandshakeWaitsForAPoolAsLongAsItMay) {
+  PlatformPool pool({.name = "handshakes", .threads = 1, .queue_max = 1});
+  const io::TlsServerContext server = ServerContext({.handshakes = &pool});
+  Event go_on;
+  VirtualThread busy =
+      Spawn([&] { EXPECT_OK(pool.RunBlocking([&] { go_on.Wait().IgnoreError(); })); });
+  AwaitTrue([&] { return pool.Statistics().active == 1; });
+  // One byte of a hello is enough to want a look at it.
+  const auto pair_with_a_byte = [] {
+    Pair pair = MakePair();
+    EXPECT_OK(pair.left.WriteAll(Bytes("\x16")));
+    return pair;
+  };
+  {
+    Pair pair = pair_with_a_byte();
+    const DeadlineScope scope(milliseconds(5));
+    EXPECT_THAT(io::TlsStream::Accept(server, std::move(pair.right)), StatusIs(kDeadlineExceeded));
+    EXPECT_EQ(pool.Statistics().taken_back, 1U);
+  }
+  Pair pair = pair_with_a_byte();
+  VirtualThread queued = Spawn([&] {
+    EXPECT_THAT(io::TlsStream::Accept(server, std::move(pair.right)), StatusIs(kCancelled));
+  });
+  AwaitTrue([&] { return pool.Statistics().queued == 1; });
+  Pair other = pair_with_a_byte();
+  EXPECT_THAT(io::TlsStream::Accept(server, std::move(other.right)),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  queued.Cancel();
+  EXPECT_OK(queued.Join());
+  go_on.Set();
+  EXPECT_OK(busy.Join());
+  const TlsEnds ends = ShakeHands(ClientContext(), server, MakePair());
+  EXPECT_OK(ends.client);
+  EXPECT_OK(ends.server);
 }
 
 // --- The end

@@ -78,6 +78,7 @@ absl::Status ServerSetup::Prepare(const TlsServerOptions& options) {
   };
   if (options.certificates.empty()) return bad("it has no certificate");
   BOBBIN_ASSIGN_OR_RETURN(alpn_, AlpnWire(options.alpn));
+  handshakes_ = options.handshakes;
   const NoSuspendScope own_error_queue;
   context_ = MakeContext(TLS_server_method(), options.version_min);
   SSL_CTX* const context = context_.get();
@@ -223,7 +224,7 @@ absl::StatusOr<std::unique_ptr<TlsChannel>> OpenSslServer::Open(Socket& socket,
   BOBBIN_CHECK(ssl != nullptr, "OpenSSL has no memory");
   ::SSL_set_accept_state(ssl.get());
   auto channel = std::make_unique<TlsChannel>(socket, std::move(ssl), alpn);
-  if (const absl::Status done = channel->Handshake(); !done.ok()) {
+  if (const absl::Status done = channel->Handshake(setup.handshakes()); !done.ok()) {
     counters_.CountFailed();
     return MakeStatus(done.code(), fmt::format("tls handshake: {}", MessageOf(done)));
   }

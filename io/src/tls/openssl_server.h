@@ -40,6 +40,7 @@ class ServerSetup {
 
   SSL_CTX* context() const { return context_.get(); }
   std::string_view alpn() const { return alpn_; }
+  PlatformPool* handshakes() const { return handshakes_; }
 
  private:
   // Identities of which no two have keys of one kind, the first for each: OpenSSL holds one of each
@@ -67,6 +68,7 @@ class ServerSetup {
   absl::flat_hash_map<std::string, std::vector<size_t>> names_;
   Choice default_;  // What the context shows.
   std::string alpn_;
+  PlatformPool* handshakes_ = nullptr;
 };
 
 class OpenSslServer final : public TlsServer {

@@ -134,11 +134,24 @@ TlsChannel::TlsChannel(Socket& socket, OpenSslPtr<SSL> ssl, std::string_view alp
   ::SSL_set_ex_data(ssl_.get(), 0, this);
 }
 
-absl::Status TlsChannel::Handshake() {
+TlsChannel::Step TlsChannel::HandshakeStep() {
+  MutexLock lock(mutex_);
+  return Run([this] { return ::SSL_do_handshake(ssl_.get()); });
+}
+
+absl::Status TlsChannel::Handshake(PlatformPool* pool) {
+  // The client speaks first.
+  if (::SSL_is_server(ssl_.get()) == 1) BOBBIN_RETURN_IF_ERROR(Receive());
   while (true) {
+    absl::StatusOr<Step> computed = Step::kFailed;
+    if (pool == nullptr) {
+      computed = HandshakeStep();
+    } else {
+      computed = pool->RunBlocking([this] { return HandshakeStep(); });
+    }
+    BOBBIN_ASSIGN_OR_RETURN(const Step step, computed);
     {
       MutexLock lock(mutex_);
-      const Step step = Run([this] { return ::SSL_do_handshake(ssl_.get()); });
       if (step == Step::kFailed || step == Step::kEnd) {
         SendAtOnce();
         return HandshakeFailure();

@@ -60,6 +60,7 @@
 #include <bobbin/core/mutex.h>
 #include <bobbin/io/pooled_bytes.h>
 #include <bobbin/io/progress.h>
+#include <bobbin/sched/platform_pool.h>
 
 #include "io/src/socket.h"
 #include "io/src/tls/openssl.h"
@@ -79,8 +80,8 @@ class TlsChannel {
   TlsChannel(const TlsChannel&) = delete;
   TlsChannel& operator=(const TlsChannel&) = delete;
 
-  // REQUIRES: nobody else uses it yet.
-  absl::Status Handshake();
+  // With a pool its steps are computed there. REQUIRES: nobody else uses it yet.
+  absl::Status Handshake(PlatformPool* pool = nullptr);
 
   absl::StatusOr<size_t> Read(std::span<std::byte> buffer);
   absl::Status ReadExact(std::span<std::byte> buffer);
@@ -169,6 +170,8 @@ class TlsChannel {
   absl::Status SendOutput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As much of it as the socket takes now, if nobody else sends.
   void SendAtOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As far as OpenSSL comes with what it has.
+  Step HandshakeStep() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandshakeFailure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Failure(std::string_view operation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

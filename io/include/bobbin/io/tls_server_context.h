@@ -39,6 +39,10 @@
 #include <bobbin/io/tls_certificate.h>
 #include <bobbin/io/tls_options.h>
 
+namespace bobbin {
+class PlatformPool;
+}
+
 namespace bobbin::io {
 
 namespace http {
@@ -70,6 +74,11 @@ struct TlsServerOptions {
   ClientCertificates client_certificates = ClientCertificates::kNotAsked;
   // Whose signature makes a client's certificate good, as PEM.
   std::string client_roots_pem = {};
+  // Computes the handshakes, on its platform threads; it must outlive the context and what is
+  // accepted with it. Its queue bounds how many wait: beyond it a handshake fails with
+  // RESOURCE_EXHAUSTED. Null: they are computed on the carrier, where one keeps the others waiting
+  // for up to a millisecond, and a storm for many (docs/tls.md).
+  PlatformPool* handshakes = nullptr;
 };
 
 class TlsServerContext {
