@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -667,6 +668,28 @@ BOBBIN_IO_TEST(HttpServerTest, ADrainLetsRequestsFinishAndSaysThatItCloses) {
   EXPECT_EQ(result.idle, 10U);
   EXPECT_EQ(result.finished, 3U);
   EXPECT_EQ(result.cancelled, 0U);
+}
+
+// What a closed socket has not read has the system reset the connection, and whoever had not yet
+// got the last answer never gets it.
+BOBBIN_IO_TEST(HttpServerTest, ARequestBehindTheLastOneResetsNothing) {
+  Event go_on;
+  std::atomic<int> busy{0};
+  Server server({}, ListenHere(), [&](Request& request) -> absl::StatusOr<Response> {
+    ++busy;
+    BOBBIN_RETURN_IF_ERROR(go_on.Wait());
+    return Mirror(request);
+  });
+  io::TcpStream client = ConnectTo(server.local_address());
+  ASSERT_OK(client.WriteAll(Bytes(Get("/", "Connection: close\r\n"))));
+  AwaitTrue([&] { return busy == 1; });
+  // It comes while the server does not look.
+  ASSERT_OK(client.WriteAll(Bytes(Get("/never"))));
+  go_on.Set();
+  EXPECT_THAT(ReadUntil(client, "[]"), EndsWith("GET / []"));
+  std::array<std::byte, 1> byte;
+  EXPECT_THAT(client.Read(byte), IsOkAndHolds(size_t{0}));
+  EXPECT_EQ(busy, 1);
 }
 
 // A handler that waits until it is asked to stop, and then answers as `answer` says.

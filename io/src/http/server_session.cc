@@ -123,7 +123,8 @@ absl::Status ServerSession::Serve() {
     }
   }
   BOBBIN_RETURN_IF_ERROR(Flush());
-  if (!body_.is_done() || !input_.empty()) Linger();
+  // Something may have come that nobody has looked at.
+  if (!body_.is_done() || !input_.empty() || !transport_.IsQuiet()) Linger();
   return absl::OkStatus();
 }
 
