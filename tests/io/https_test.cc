@@ -19,6 +19,7 @@
 #include <bobbin/io/http/server.h>
 #include <bobbin/io/process.h>
 #include <bobbin/io/server.h>
+#include <bobbin/sched/platform_pool.h>
 #include <bobbin/sched/sleep.h>
 #include <bobbin/sched/spawn.h>
 #include <bobbin/sched/task_group.h>
@@ -27,6 +28,7 @@
 #include "tests/io/io_test.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/io/tls_test.h"
+#include "tests/support/kept_lines.h"
 
 namespace bobbin::test {
 namespace {
@@ -125,6 +127,26 @@ BOBBIN_IO_TEST(HttpsTest, AServerThatIsNotWhoItShouldBeGetsNoRequest) {
   EXPECT_THAT(trusting.Get("https://127.0.0.2:" + std::to_string(server.local_address().port())),
               Not(IsOk()));
   EXPECT_EQ(requests, 0);
+}
+
+BOBBIN_IO_TEST(HttpsTest, WhereThePoolForHandshakesIsFullNobodyIsServedAndNothingLogged) {
+  PlatformPool pool({.name = "handshakes", .threads = 1, .queue_max = 1});
+  const io::TlsServerContext tls = ServerContext({.handshakes = &pool});
+  Server server({.tls = tls}, ListenHere(), Mirror);
+  Client client({.tls = ClientContext()});
+  const KeptLines lines;
+  Event go_on;
+  TaskGroup busy;
+  for (int i = 0; i < 2; ++i) {
+    busy.Spawn([&] { EXPECT_OK(pool.RunBlocking([&] { go_on.Wait().IgnoreError(); })); });
+  }
+  AwaitTrue([&] { return pool.Statistics().active == 1 && pool.Statistics().queued == 1; });
+  EXPECT_THAT(client.Get(Url(server.local_address())), StatusIs(kUnavailable));
+  EXPECT_EQ(tls.Statistics().failed, 1U);
+  EXPECT_THAT(lines.With("tls handshake"), testing::IsEmpty());
+  go_on.Set();
+  EXPECT_OK(busy.Wait());
+  EXPECT_OK(Fetch(client, {.url = Url(server.local_address())}));
 }
 
 BOBBIN_IO_TEST(HttpsTest, WhoSpeaksNoTlsIsToldApart) {

@@ -44,8 +44,12 @@ absl::StatusOr<std::unique_ptr<internal::Transport>> Server::AcceptTls(TcpStream
   const DeadlineScope scope(options_.handshake_duration);
   absl::StatusOr<std::unique_ptr<internal::Transport>> transport =
       options_.tls.server_->Accept(stream);
-  if (!absl::IsUnauthenticated(transport.status())) return transport;
-  // That of a client is its own affair, and nothing to tell the operator of.
+  // Who a client is, is its own affair; and a pool for handshakes that is full would be told of
+  // once for each of those who come too many. Both are counted.
+  if (!absl::IsUnauthenticated(transport.status()) &&
+      !absl::IsResourceExhausted(transport.status())) {
+    return transport;
+  }
   return MakeStatus(absl::StatusCode::kUnavailable, MessageOf(transport.status()));
 }
 
