@@ -143,21 +143,20 @@ BOBBIN_IO_TEST(MySqlTlsTest, WhatIsLargeBothWaysComesWhole) {
   EXPECT_OK(group.Wait());
 }
 
-// A server that does not answer keeps nobody's carrier: queries over TLS park.
+// A server that does not answer keeps nobody's carrier: one that was kept could not even end the
+// query when its time is over.
 BOBBIN_IO_TEST(MySqlTlsTest, AQueryParks) {
   TcpProxy proxy(MySqlService::Shared().port);
   {
     MySqlServer server = ByProxy(proxy);
     server.cancel_wait_max = milliseconds(10);
     MySqlPool pool = MustOpen({.server = std::move(server), .connections_max = 1});
-    const uint64_t holds = runtime().Statistics().blocking_holds;
     proxy.Stall();
     for (const std::string& sql :
          {std::string("select 1"), std::string(16 << 20, ' ') + "select 1"}) {
       const DeadlineScope soon(milliseconds(50));
       EXPECT_THAT(pool.Query(UncheckedSql(sql)).status(), StatusIs(test::kDeadlineExceeded));
     }
-    EXPECT_EQ(runtime().Statistics().blocking_holds, holds);
     proxy.Resume();
     EXPECT_THAT(pool.Query("select 42")->Only<int>(), IsOkAndHolds(42));
   }

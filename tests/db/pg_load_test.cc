@@ -143,8 +143,6 @@ BOBBIN_IO_TEST(PgLoadTest, ManyThreadsOnFewConnectionsLoseNothing) {
   const Schema schema;
   Bank bank(schema);
   PgPool pool = schema.Open(kConnections);
-  // The server of a program that is run by hand was started by this thread, and kept its carrier.
-  const uint64_t holds = runtime().Statistics().blocking_holds;
   const Deadline end = Deadline::After(test::SoakTime(std::chrono::seconds(1)));
   TaskGroup group;
   for (size_t i = 0; i < kThreads; ++i) {
@@ -158,7 +156,6 @@ BOBBIN_IO_TEST(PgLoadTest, ManyThreadsOnFewConnectionsLoseNothing) {
   EXPECT_EQ(now.held, 0U);
   EXPECT_EQ(now.waiting, 0U);
   EXPECT_LE(now.open, kConnections);
-  EXPECT_EQ(runtime().Statistics().blocking_holds, holds);
 }
 
 BOBBIN_IO_TEST(PgLoadTest, ConnectionsThatAreCutLoseNothingThatWasTold) {
@@ -212,8 +209,11 @@ BOBBIN_IO_TEST(PgLoadTest, MuchDataGoesThroughAndIsNotKept) {
   const std::string body(kRowBytes, 'x');
   for (int64_t i = 0; i < rows; ++i) ASSERT_OK(in->WriteRow(i, body));
   EXPECT_THAT(in->Finish(), IsOkAndHolds(rows));
-  // The server may keep up with all that, and yet others had their turns.
-  EXPECT_EQ(runtime().Statistics().computing_holds, holds);
+  // The server may keep up with all that, and yet others had their turns. What a sanitizer makes
+  // slow is not meant.
+  if (!test::kUnderSanitizer) {
+    EXPECT_EQ(runtime().Statistics().computing_holds, holds);
+  }
   ExpectLittleMemory(before);
 
   auto stream = pool.Stream("select id, body from page order by id");
