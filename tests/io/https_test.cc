@@ -149,6 +149,27 @@ BOBBIN_IO_TEST(HttpsTest, WhereThePoolForHandshakesIsFullNobodyIsServedAndNothin
   EXPECT_OK(Fetch(client, {.url = Url(server.local_address())}));
 }
 
+BOBBIN_IO_TEST(HttpsTest, WhatAHandlerAnswersThatADrainHasCancelledIsSent) {
+  Event is_busy;
+  Server server({.tls = ServerContext()}, ListenHere(), [&](Request&) -> absl::StatusOr<Response> {
+    is_busy.Set();
+    EXPECT_THAT(Event().Wait(), StatusIs(kCancelled));
+    return Response{.status = 503, .body = "later"};
+  });
+  VirtualThread asker = Spawn([&] {
+    Client client({.tls = ClientContext()});
+    auto response = client.Get(Url(server.local_address()));
+    ASSERT_OK(response);
+    EXPECT_EQ(response->status(), 503);
+    EXPECT_EQ(response->Find("Connection"), "close");
+    EXPECT_THAT(response->ReadAll(), IsOkAndHolds(std::string("later")));
+  });
+  ASSERT_OK(is_busy.Wait());
+  const io::DrainResult result = server.Drain({.grace = milliseconds(0), .cancel_grace = hours(1)});
+  EXPECT_EQ(result.cancelled, 1U);
+  EXPECT_OK(asker.Join());
+}
+
 BOBBIN_IO_TEST(HttpsTest, WhoSpeaksNoTlsIsToldApart) {
   const io::TlsServerContext tls = ServerContext();
   Server secure({.tls = tls}, ListenHere(), Mirror);
