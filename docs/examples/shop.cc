@@ -23,6 +23,7 @@
 #include <bobbin/io/http/collector.h>
 #include <bobbin/io/http/server.h>
 #include <bobbin/io/io.h>
+#include <bobbin/io/management_server.h>
 #include <bobbin/sched/configuration.h>
 #include <bobbin/sched/executors.h>
 #include <bobbin/sched/json_lines.h>
@@ -98,6 +99,16 @@ absl::Status Main(const Settings& settings, const Telemetry& telemetry) {
     bobbin::AddStatistics(snapshot, "json-lines", telemetry.lines->Statistics());
   });
   // [/sources]
+
+  // [management]
+  // The first hook of its phase, and so the last one that is called.
+  BOBBIN_ASSIGN_OR_RETURN(auto management,
+                          bobbin::io::ManagementServer::Start(*bobbin::CurrentRuntimeOrNull(),
+                                                              {.listen = settings.management}));
+  bobbin::Log(bobbin::LogLevel::kInfo, "management",
+              {{"address", management->local_address().ToString()}});
+  bobbin::io::ManagementServer::StopLast(std::move(management));
+  // [/management]
 
   std::unique_ptr<MailStub> stub;
   std::string mail_server = settings.mail_server;

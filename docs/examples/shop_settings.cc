@@ -20,6 +20,10 @@ inline const bobbin::ConfigurationKey<absl::Duration> kCheckEvery(
      .fallback = absl::Seconds(10),
      .min = absl::Milliseconds(1)});
 // [/keys]
+inline const bobbin::ConfigurationKey<std::string> kManagement(
+    {.name = "shop.management.listen",
+     .meaning = "Where it can be looked into, by whoever can connect.",
+     .fallback = "127.0.0.1:8081"});
 inline const bobbin::ConfigurationKey<std::string> kDatabase(
     {.name = "shop.database",
      .meaning = "The file of its orders; empty: one in a temporary folder.",
@@ -43,6 +47,7 @@ inline const bobbin::ConfigurationKey<std::string> kCollector(
 absl::StatusOr<Settings> ReadSettings(const bobbin::Configuration& configuration) {
   Settings settings;
   BOBBIN_ASSIGN_OR_RETURN(settings.listen, configuration.Get(kListen));
+  BOBBIN_ASSIGN_OR_RETURN(settings.management, configuration.Get(kManagement));
   BOBBIN_ASSIGN_OR_RETURN(settings.check_every, configuration.Get(kCheckEvery));
   BOBBIN_ASSIGN_OR_RETURN(settings.database, configuration.Get(kDatabase));
   BOBBIN_ASSIGN_OR_RETURN(settings.mail_server, configuration.Get(kMailServer));

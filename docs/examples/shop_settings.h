@@ -24,6 +24,7 @@ namespace shop {
 
 struct Settings {
   std::string listen;
+  std::string management;      // Where it can be looked into.
   std::string database;        // Empty: a file that goes with the program.
   std::string mail_server;     // Empty: a stub of its own.
   absl::Duration check_every;  // Looks for orders without a receipt.

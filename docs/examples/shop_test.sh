@@ -31,7 +31,8 @@ await() {
 
 # Whatever the environment says of other programs is not meant.
 env -u http_proxy -u BOBBIN_PROFILE \
-  SHOP_LISTEN=127.0.0.1:0 SHOP_DATABASE="$folder/orders.db" SHOP_TELEMETRY_FILE="$folder/log" \
+  SHOP_LISTEN=127.0.0.1:0 SHOP_MANAGEMENT_LISTEN=127.0.0.1:0 \
+  SHOP_DATABASE="$folder/orders.db" SHOP_TELEMETRY_FILE="$folder/log" \
   SHOP_CHECK_EVERY=100ms BOBBIN_SHUTDOWN_BUDGET=1000s "$@" >address 2>errors &
 pid=$!
 await test -s address
@@ -44,6 +45,9 @@ order() { ask --output answer --write-out '%{http_code}' "$url/orders" "$@"; }
 
 # An order, its receipt, and both in one trace.
 says /health up || fail "it is not healthy"
+await logged '"text":"management"'
+management=$(sed -n 's/.*"text":"management".*"address":"\([^"]*\)".*/\1/p' log)
+[[ $(ask "http://$management/health") == *'live: yes'* ]] || fail "it cannot be looked into"
 trace=0af7651916cd43dd8448eb211c80319c
 code=$(order --header "traceparent: 00-$trace-b7ad6b7169203331-01" \
   --data '{"item": "tea", "customer": "ada@example.org"}')
@@ -105,7 +109,7 @@ wait "$pid" || code=$?
 pid=
 ((code == 0)) || fail "it ended with $code"
 [[ ! -s errors ]] || fail "it has something to say"
-for phase in 'phase 2, scheduler: 1 of 1' 'phase 3, servers: 1 of 1' 'phase 6, resources: 1'; do
+for phase in 'phase 2, scheduler: 1 of 1' 'phase 3, servers: 1 of 1' 'phase 6, resources: 2'; do
   logged "\"text\":\"stop: $phase" || fail "there was no $phase"
 done
 received=$(grep '"text":"mail received"' log | grep --count --fixed-strings "00-$trace-") || true

@@ -63,6 +63,7 @@ int Runtime::carriers() const { return core_->carrier_count(); }
 std::string_view Runtime::poller_name() const { return core_->carrier(0).poller().name(); }
 std::string_view Runtime::poller_reason() const { return core_->carrier(0).poller().reason(); }
 RuntimeStatistics Runtime::Statistics() const { return core_->Statistics(); }
+std::vector<HeldCarrier> Runtime::HeldCarriers() const { return core_->HeldCarriers(); }
 StackUsage Runtime::MeasureStacks() const { return core_->MeasureStacks(); }
 std::string Runtime::Dump(const DumpOptions& options) const {
   return internal::DumpRuntimes(core_.get(), options);

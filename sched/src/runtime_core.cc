@@ -466,7 +466,9 @@ RuntimeStatistics RuntimeCore::Statistics() noexcept {
   sum.computing_holds = monitor_.watchdog().computing_holds();
   sum.blocking_holds = monitor_.watchdog().blocking_holds();
   sum.deadlocks = monitor_.deadlock_watch().deadlocks();
+  sum.held_carriers = monitor_.watchdog().held_carriers();
   sum.limited = limited_.load();
+  sum.waiting_for_limit = waiting_for_limit_.load();
   if (stacks_.is_exhausted()) {
     sum.without_stack = Left(sum.live(), stacks_.carved() + SizedLive());
   }

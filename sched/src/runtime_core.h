@@ -120,6 +120,7 @@ class RuntimeCore {
   uint64_t waiting_for_limit() const noexcept { return waiting_for_limit_.load(); }
   size_t live_max() const noexcept { return live_max_; }
   RuntimeStatistics Statistics() noexcept;
+  std::vector<HeldCarrier> HeldCarriers() const { return monitor_.watchdog().HeldCarriers(); }
   StackUsage MeasureStacks();
   PlatformPool& PoolOf(BlockingLane lane);
   ExecutorsCore& executors() noexcept { return executors_; }

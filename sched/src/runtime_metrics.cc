@@ -72,12 +72,18 @@ void AddThreads(MetricsWriter all, const RuntimeStatistics& now) {
   all.Counter({.name = "bobbin.vthread.limited",
                .help = "Spawns that had to wait, or were refused, at the limit."},
               now.limited);
+  all.Gauge({.name = "bobbin.vthread.waiting_for_limit",
+             .help = "Spawners that wait for the limit on live threads now."},
+            now.waiting_for_limit);
   all.Counter({.name = "bobbin.deadlocks", .help = "Times when nobody was left to wake any."},
               now.deadlocks);
   const MetricOptions holds = {.name = "bobbin.carrier.holds",
                                .help = "Virtual threads that kept a carrier for too long."};
   all.With({"bobbin.hold.kind", "computing"}).Counter(holds, now.computing_holds);
   all.With({"bobbin.hold.kind", "blocking"}).Counter(holds, now.blocking_holds);
+  all.Gauge({.name = "bobbin.carrier.held",
+             .help = "Carriers that a virtual thread has kept for too long now."},
+            now.held_carriers);
 }
 
 void AddCarriers(MetricsWriter all, const RuntimeStatistics& now) {

@@ -31,16 +31,17 @@ std::string RuntimeStatistics::Text() const {
   std::string text = fmt::format(
       "virtual threads: {} live = {} fresh + {} ready + {} running + {} parked\n"
       "  ever: {} spawned, {} started, {} ended, {} stolen, {} migrated, {} limited\n"
+      "  spawners that wait for the limit: {}\n"
       "  ever: {} switches, {} parks, {} wakes ({} from elsewhere), {} yields\n"
       "carriers: {} turns, {} sleeps, {} of them ended by another thread\n"
-      "  held for too long: {} times by a computation, {} times by a call that blocks\n"
+      "  held for too long: {} times by a computation, {} times by a call that blocks; {} are now\n"
       "deadlocks: {}\n"
       "waiting: {} timers, {} operations in the kernel\n"
       "stacks: {} of {} KiB, {} of other sizes; {} threads wait for one\n",
       live(), fresh, ready, running, parked, spawned, started, ended, stolen, migrated, limited,
-      switches, parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes, computing_holds,
-      blocking_holds, deadlocks, timers, in_flight, stacks - sized_stacks, stack_bytes >> 10,
-      sized_stacks, without_stack);
+      waiting_for_limit, switches, parks, wakes, remote_wakes, yields, turns, sleeps, carrier_wakes,
+      computing_holds, blocking_holds, held_carriers, deadlocks, timers, in_flight,
+      stacks - sized_stacks, stack_bytes >> 10, sized_stacks, without_stack);
   if (poller != PollerStatistics{}) {
     text += fmt::format(
         "scarce: {} early submits, {} operations deferred, {} overflows, {} pauses without memory, "

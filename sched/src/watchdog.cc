@@ -3,6 +3,7 @@
 #include "sched/src/watchdog.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,7 +53,10 @@ bool Watchdog::Look(const Carrier& carrier, std::chrono::nanoseconds planned) {
   if (picks != suspect.picks || carrier.state() != Carrier::State::kAwake) {
     suspect.picks = picks;
     suspect.is_measured = false;
-    suspect.is_reported = false;
+    if (std::exchange(suspect.is_reported, false)) {
+      // relaxed: it says all by itself, here and below.
+      suspect.held_since.store(0, std::memory_order_relaxed);
+    }
     suspect.computed = suspect.blocked = {};
     return false;
   }
@@ -62,8 +66,32 @@ bool Watchdog::Look(const Carrier& carrier, std::chrono::nanoseconds planned) {
   // It may have gone on while it was measured.
   if (carrier.dispatch_counters().picks.value() != picks) return false;
   suspect.is_reported = true;
+  const MonotonicTime since = MonotonicNow() - suspect.computed - suspect.blocked;
+  // relaxed: it says all by itself.
+  suspect.held_since.store(since.time_since_epoch().count(), std::memory_order_relaxed);
   Report(carrier, suspect);
   return false;
+}
+
+uint64_t Watchdog::held_carriers() const noexcept {
+  uint64_t held = 0;
+  for (const Suspect& suspect : suspects_) {
+    // relaxed: it says all by itself.
+    if (suspect.held_since.load(std::memory_order_relaxed) != 0) ++held;
+  }
+  return held;
+}
+
+std::vector<HeldCarrier> Watchdog::HeldCarriers() const {
+  const std::chrono::nanoseconds now = MonotonicNow().time_since_epoch();
+  std::vector<HeldCarrier> held;
+  for (int carrier = 0; const Suspect& suspect : suspects_) {
+    // relaxed: it says all by itself.
+    const int64_t since = suspect.held_since.load(std::memory_order_relaxed);
+    if (since != 0) held.push_back({carrier, now - std::chrono::nanoseconds(since)});
+    ++carrier;
+  }
+  return held;
 }
 
 void Watchdog::Measure(Suspect& suspect, std::chrono::nanoseconds planned) noexcept {

@@ -21,9 +21,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include <bobbin/core/clock.h>
+#include <bobbin/core/internal/atomic.h>
 #include <bobbin/core/internal/counter.h>
 #include <bobbin/sched/watchdog.h>
 
@@ -51,6 +53,9 @@ class Watchdog {
 
   uint64_t computing_holds() const noexcept { return computing_holds_.value(); }
   uint64_t blocking_holds() const noexcept { return blocking_holds_.value(); }
+  // Carriers that were held at the last look. REQUIRES: all have been added.
+  uint64_t held_carriers() const noexcept;
+  std::vector<HeldCarrier> HeldCarriers() const;
 
  private:
   // What is known of one carrier.
@@ -63,6 +68,9 @@ class Watchdog {
     OsThreadMeter::Reading last;
     std::chrono::nanoseconds computed{0};
     std::chrono::nanoseconds blocked{0};
+    // Since when it is held, in nanoseconds of the clock; 0: it is not. Written by the monitor,
+    // read by anyone. relaxed: nothing else is read because of it.
+    Atomic<int64_t> held_since{0};
   };
 
   static void Measure(Suspect& suspect, std::chrono::nanoseconds planned) noexcept;
@@ -73,7 +81,7 @@ class Watchdog {
   bool MayReport() noexcept;
 
   WatchdogOptions& options_;
-  std::vector<Suspect> suspects_;  // By the carriers' indices.
+  std::deque<Suspect> suspects_;  // By the carriers' indices.
   MonotonicTime minute_began_{};
   int reported_in_minute_ = 0;
   uint64_t unreported_ = 0;

@@ -53,8 +53,10 @@ TEST(LiveLimitTest, SpawnWaitsUntilAnotherThreadHasEnded) {
   AwaitTrue([&] { return begun.load() == 2 && probe.IsParked(); });
   EXPECT_EQ(runtime.Statistics().live(), 3);
   EXPECT_EQ(runtime.Statistics().limited, 1);
+  EXPECT_EQ(runtime.Statistics().waiting_for_limit, 1);
   release.Set();
   EXPECT_OK(spawner.Join());
+  EXPECT_EQ(runtime.Statistics().waiting_for_limit, 0);
   EXPECT_EQ(begun.load(), 3);
 }
 

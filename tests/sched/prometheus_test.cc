@@ -250,7 +250,7 @@ TEST(PrometheusTest, EveryStatisticOfAnExecutorComesOut) {
 TEST(PrometheusTest, EveryStatisticComesOut) {
   static_assert(sizeof(PlatformPoolStatistics) == 13 * 8 && sizeof(PollerStatistics) == 7 * 8 &&
                     sizeof(RuntimeStatistics) ==
-                        27 * 8 + sizeof(PollerStatistics) + 2 * sizeof(PlatformPoolStatistics),
+                        29 * 8 + sizeof(PollerStatistics) + 2 * sizeof(PlatformPoolStatistics),
                 "a new field is added to AddStatistics, and here");
   double next = 1000;
   std::set<double> expected;
@@ -274,11 +274,13 @@ TEST(PrometheusTest, EveryStatisticComesOut) {
                           &all.stolen,
                           &all.migrated,
                           &all.limited,
+                          &all.waiting_for_limit,
                           &all.turns,
                           &all.sleeps,
                           &all.carrier_wakes,
                           &all.computing_holds,
                           &all.blocking_holds,
+                          &all.held_carriers,
                           &all.deadlocks,
                           &all.timers,
                           &all.in_flight,

@@ -97,6 +97,24 @@ TEST(WatchdogTest, AThreadThatComputesIsReportedOnce) {
   }
 }
 
+TEST(WatchdogTest, ACarrierIsToldAsHeldUntilItGoesOn) {
+  Watched watched(1);
+  const Runtime& runtime = watched.runtime;
+  EXPECT_EQ(runtime.Statistics().held_carriers, 0);
+  std::vector<HeldCarrier> held;
+  VirtualThread hog = watched.runtime.Spawn({.name = "hog"}, [&] {
+    ComputeUntilCounted(runtime, 1);
+    held = runtime.HeldCarriers();
+    EXPECT_EQ(runtime.Statistics().held_carriers, 1);
+  });
+  EXPECT_OK(hog.Join());
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].carrier, 0);
+  EXPECT_GE(held[0].held, milliseconds(20));
+  AwaitTrue([&] { return runtime.Statistics().held_carriers == 0; });
+  EXPECT_TRUE(runtime.HeldCarriers().empty());
+}
+
 TEST(WatchdogTest, AThreadThatBlocksInTheKernelIsReportedOnce) {
   Watched watched(2);
   VirtualThread hog = watched.runtime.Spawn({.name = "sleeper"}, [&] {

@@ -6,8 +6,8 @@
 // Idle carriers sleep and use no CPU.
 //
 //   Called from   The constructor, Shutdown, the destructor and Spawn: foreign and platform threads
-//                 (not from virtual threads of the same runtime). Statistics, MeasureStacks,
-//                 Dump: any thread.
+//                 (not from virtual threads of the same runtime). Statistics, HeldCarriers,
+//                 MeasureStacks, Dump: any thread.
 //   Suspends      AwaitIdle and Dump. Shutdown and the destructor block until the carriers have
 //                 ended.
 //   Cancellation  AwaitIdle returns CANCELLED or DEADLINE_EXCEEDED. Shutdown cancels every virtual
@@ -138,6 +138,8 @@ class Runtime {
   // Why not in the poller that was preferred; empty where that is the one.
   std::string_view poller_reason() const;
   RuntimeStatistics Statistics() const;
+  // The carriers that are held now, as its watchdog saw them a moment ago.
+  std::vector<HeldCarrier> HeldCarriers() const;
   // Asks the kernel, page by page.
   StackUsage MeasureStacks() const;
   // Every virtual thread of it: see dump.h. Suspends until it is done.

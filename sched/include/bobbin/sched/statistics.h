@@ -49,6 +49,7 @@ struct RuntimeStatistics {
   uint64_t migrated = 0;  // Taken, when they were ready, by another carrier than the last one.
 
   uint64_t limited = 0;  // Spawns that had to wait, or were refused, at a limit.
+  uint64_t waiting_for_limit = 0;  // Spawners that wait now, because so many threads live.
 
   // Carriers, ever.
   uint64_t turns = 0;          // Rounds of their loops.
@@ -58,6 +59,8 @@ struct RuntimeStatistics {
   // Virtual threads that kept a carrier for too long, ever; see WatchdogOptions.
   uint64_t computing_holds = 0;
   uint64_t blocking_holds = 0;
+  // Carriers that such a thread keeps now; Runtime::HeldCarriers tells which.
+  uint64_t held_carriers = 0;
   // Times when nobody was left who could wake any; see DeadlockOptions.
   uint64_t deadlocks = 0;
 

@@ -60,6 +60,13 @@ struct CarrierHold {
   std::string Text() const;
 };
 
+// A carrier that the watchdog has found held, and that has not gone on since.
+struct HeldCarrier {
+  int carrier = 0;
+  // Since when at the least: what the watchdog had measured, and the time from then on.
+  std::chrono::nanoseconds held{0};
+};
+
 struct WatchdogOptions {
   // Zero: nobody is watched.
   std::chrono::nanoseconds limit = std::chrono::milliseconds(20);
