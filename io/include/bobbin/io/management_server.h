@@ -27,10 +27,9 @@
 //                 ended: at once, or after the page that is just being made.
 //   Cancellation  ignored.
 //   Errors        Start: INVALID_ARGUMENT for an address or a limit that cannot be,
-//                 ALREADY_EXISTS when the port is taken, else what the system says, with the
+//                 FAILED_PRECONDITION when the port is taken, else what the system says, with the
 //                 address. A client gets 400, 404, 405, 408, 431 or 505 with a line that says why,
 //                 and 503 when there are too many clients.
-//   Order         Clients are served in the order in which their requests are complete.
 //   Lifetime      The runtime and the metrics must outlive it. Handed to StopLast, it ends by
 //                 itself before the runtime does.
 //   Cost          an OS thread that sleeps. A carrier pays for a dump what dump.h says, and for the
