@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same work on plain OS threads: waking one another, starting and joining.
+// The same work on plain OS threads: waking one another, starting and joining, and handing a cache
+// line over, of which everything that crosses carriers is made.
 
 #include <sched.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <semaphore>
 #include <thread>
@@ -104,6 +106,36 @@ void SpawnJoin(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) std::thread([] {}).join();
 }
 BENCHMARK(SpawnJoin)->Name("SpawnJoin/PlatformThreads");
+
+// Two threads write one cache line in turns, each on a CPU of its own. One iteration is one write,
+// which finds the line at the other CPU.
+void LineWrittenElsewhere(benchmark::State& state) {
+  constexpr uint64_t kEnd = uint64_t{1} << 63;
+  // Even when it is the measuring thread's turn, odd when it is the other one's.
+  alignas(64) std::atomic<uint64_t> turns{0};
+  std::thread answering([&turns] {
+    PinToUsableCpu(1);
+    while (true) {
+      const uint64_t turn = turns.load(std::memory_order_acquire);
+      if (turn >= kEnd) return;
+      if (turn % 2 == 1) turns.store(turn + 1, std::memory_order_release);
+    }
+  });
+  std::thread measuring([&turns, &state] {
+    PinToUsableCpu(0);
+    uint64_t turn = 0;
+    while (state.KeepRunningBatch(2)) {
+      turns.store(turn + 1, std::memory_order_release);
+      turn += 2;
+      while (turns.load(std::memory_order_acquire) != turn) {
+      }
+    }
+    turns.store(kEnd, std::memory_order_release);
+  });
+  measuring.join();
+  answering.join();
+}
+BENCHMARK(LineWrittenElsewhere)->Name("Line/WrittenElsewhere")->UseRealTime();
 
 }  // namespace
 }  // namespace bobbin::bench
