@@ -32,6 +32,7 @@ Carrier::Carrier(RuntimeCore& runtime, int index, std::unique_ptr<Poller> poller
       index_(index),
       poller_(std::move(poller)),
       budget_(kTurnSwitches),
+      loot_(static_cast<size_t>(runtime.carrier_count())),
       trim_period_end_(Now() + kTrimPeriodNanoseconds),
       wheel_(Now()),
       fresh_(runtime.carrier_count() > 1),
@@ -87,6 +88,7 @@ void Carrier::AdaptBudget(int64_t started, int64_t ended, uint32_t used) noexcep
 
 void Carrier::AdaptSharing(int64_t started, int64_t ended, uint32_t used) noexcept {
   if (used == 0) return;
+  run_length_.Learn(ended - started, used);
   run_nanoseconds_ += ((ended - started) / used - run_nanoseconds_) / 4;
   const int64_t worth = kShareNanoseconds / std::max(run_nanoseconds_, int64_t{1});
   share_from_ = static_cast<size_t>(std::max(worth, kShareFromMin));
@@ -197,15 +199,19 @@ void Carrier::DrainIntake() noexcept {
   while (Task* const task = intake_.Pop()) fresh_.Push(*task);
 }
 
-namespace {
-// Half of what there is, so that the two do not have to meet again soon.
-size_t ThiefsShare(const TaskDeque& deque) noexcept {
-  return std::min(deque.size() / 2 + 1, kStealMax);
+size_t Carrier::LootFrom(const Carrier& victim) noexcept {
+  const uint64_t progress = victim.counters_.picks.value() + victim.counts_.spawned.value();
+  return loot_[static_cast<size_t>(victim.index_)].Take(
+      victim.fresh_.size(), victim.run_length_.nanoseconds(), progress, turn_time_);
 }
-}  // namespace
+
+bool Carrier::SparesAnybody() const noexcept {
+  return std::any_of(loot_.begin(), loot_.end(),
+                     [](const Loot& loot) { return loot.is_spared(); });
+}
 
 size_t Carrier::StealFreshFrom(Carrier& victim) noexcept {
-  const size_t wanted = ThiefsShare(victim.fresh_);
+  const size_t wanted = LootFrom(victim);
   size_t taken = 0;
   for (; taken < wanted; ++taken) {
     Task* const task = victim.StealFresh();
@@ -217,7 +223,7 @@ size_t Carrier::StealFreshFrom(Carrier& victim) noexcept {
 }
 
 size_t Carrier::StealMigrantsFrom(Carrier& victim) noexcept {
-  const size_t wanted = ThiefsShare(victim.migrants_);
+  const size_t wanted = Loot::ShareOf(victim.migrants_.size());
   size_t taken = 0;
   for (; taken < wanted; ++taken) {
     Task* const task = victim.migrants_.Steal();
@@ -259,7 +265,9 @@ bool Carrier::FindsWorkOrdered() noexcept {
     Carrier& carrier = runtime_.carrier(i);
     // A carrier with an intake that is not awake is about to be: whoever has given owes it a wake.
     const bool has_intake = !carrier.intake_.IsEmptyOrdered() && carrier.state() == State::kAwake;
-    if ((has_intake || !carrier.fresh_.IsEmptyOrdered()) && CanStart()) return true;
+    const bool is_spared = loot_[static_cast<size_t>(i)].is_spared();
+    const bool has_fresh = !is_spared && !carrier.fresh_.IsEmptyOrdered();
+    if ((has_intake || has_fresh) && CanStart()) return true;
     if (!carrier.migrants_.IsEmptyOrdered()) return true;
   }
   return false;
@@ -274,7 +282,9 @@ void Carrier::Sleep() noexcept {
     if (as == State::kSummoned) runtime_.idle().GiveTokenBack();
     return;
   }
-  runtime_.idle().FellAsleep();
+  // Who spares somebody looks again soon by itself, and is not to be woken for what it spares.
+  const bool dozes = SparesAnybody();
+  if (!dozes) runtime_.idle().FellAsleep();
   runtime_.CarrierIsIdle();
   counts_.sleeps.add(1);
   Deadline until = NextWake();
@@ -284,8 +294,9 @@ void Carrier::Sleep() noexcept {
   // New threads without a stack wait for other carriers' to end; nobody rings for that.
   if (fresh_.size() != 0 || !starving_.empty())
     until = std::min(until, AtNanoseconds(turn_time_ + kStackRetryNanoseconds));
+  if (dozes) until = std::min(until, AtNanoseconds(turn_time_ + kSpareNanoseconds));
   poller_->PollUntil(until);
-  runtime_.idle().WokeUp();
+  if (!dozes) runtime_.idle().WokeUp();
   const State as = state_.exchange(State::kAwake);
   if (as != State::kAsleep) counts_.woken.add(1);
   runtime_.CarrierIsBusy();

@@ -56,6 +56,8 @@
 #include "sched/src/block_cache.h"
 #include "sched/src/intake.h"
 #include "sched/src/limits.h"
+#include "sched/src/loot.h"
+#include "sched/src/run_length.h"
 #include "sched/src/task_deque.h"
 #include "sched/src/timer_wheel.h"
 
@@ -166,6 +168,9 @@ class Carrier final : public Dispatcher {
   // Take some from `victim`; return how many.
   size_t StealFreshFrom(Carrier& victim) noexcept;
   size_t StealMigrantsFrom(Carrier& victim) noexcept;
+  // How many new ones to take from `victim`.
+  size_t LootFrom(const Carrier& victim) noexcept;
+  bool SparesAnybody() const noexcept;
   // The rest of TakeFresh for what is not as usual.
   Task* TakeSpecial(Task& task) noexcept;
   // Offers those again for which there is a stack now.
@@ -196,6 +201,7 @@ class Carrier final : public Dispatcher {
   std::vector<Task*> starving_;  // See starving().
   Age age_of_fresh_;
   Age age_of_migrants_;
+  std::vector<Loot> loot_;      // For each carrier.
   bool cancels_taken_ = false;  // Whoever begins or goes on here from now on.
   int64_t trim_period_end_;
   bool has_cold_stacks_ = false;
@@ -209,6 +215,7 @@ class Carrier final : public Dispatcher {
   Counter timers_armed_;
   Counter in_flight_;
   Counter starving_count_;
+  RunLength run_length_{kRunNanosecondsGuess};
 
   // Everyone.
   TaskDeque fresh_;

@@ -2,7 +2,8 @@
 //
 // IdleCarriers: whom to wake when there is more work than its carrier can do.
 //
-//   asleep      carriers in their pollers; a count, kept by themselves
+//   asleep      carriers in their pollers; a count, kept by themselves, without those that doze
+//               for kSpareNanoseconds: they look again by themselves (see loot.h)
 //   the token   held by at most one carrier that was woken to search and has not found anything yet
 //
 // Rule. Whoever has work to share wakes one sleeper, unless the token is out: then somebody is

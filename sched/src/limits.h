@@ -32,6 +32,14 @@ inline constexpr int64_t kRunNanosecondsGuess = 50'000;
 // How many a thief takes at once at most, besides half of what there is.
 inline constexpr size_t kStealMax = 64;
 
+// New threads that run for less are not worth stealing: some cache lines have to come along. Tuned
+// with SpawnJoin/Batch3000/2 (30 ns) and Batch1000Computing/2 (170 ns).
+inline constexpr uint64_t kStealNanoseconds = 100;
+// If there are so many: a tree of spawns, walked depth first, has fewer. Tuned with skynet.
+inline constexpr size_t kSparedMin = 256;
+// And if their carrier gets on: it is looked at so often. Short beside the wake of a carrier.
+inline constexpr int64_t kSpareNanoseconds = 50'000;
+
 // Stacks that were idle for a whole period are cold. Long enough that a load that comes in waves
 // keeps its stacks warm; not tuned.
 inline constexpr int64_t kTrimPeriodNanoseconds = 5'000'000'000;
