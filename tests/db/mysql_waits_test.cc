@@ -45,7 +45,8 @@ WaitStage Opening(Runtime&) {
   return {.wait = [proxy, server] { return MySqlPool::Open(Options(server)).status(); },
           .satisfy = [proxy] { proxy->Resume(); },
           .sight_on_os_threads = Sight::kBlurred,
-          .pace = Pace::kSlow};
+          .pace = Pace::kSlow,
+          .rest = Rest::kBroken};  // It waits for platform threads first.
 }
 
 // What a thread does in a transaction until it is let go.

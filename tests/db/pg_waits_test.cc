@@ -53,7 +53,8 @@ WaitStage Opening(absl::Status (*open)(const std::string& conninfo)) {
   return {.wait = [proxy, conninfo, open] { return open(conninfo); },
           .satisfy = [proxy] { proxy->Resume(); },
           .sight_on_os_threads = Sight::kBlurred,
-          .pace = Pace::kSlow};
+          .pace = Pace::kSlow,
+          .rest = Rest::kBroken};  // It waits for platform threads first.
 }
 
 WaitStage Listening(Runtime&) {
