@@ -9,8 +9,12 @@
 namespace bobbin::internal {
 
 bool Thread::YieldToFresh() noexcept {
+  if (role_ != Role::kVirtual) return false;
+  // In this order: GCC would make one load of the two fields, and of `cancel_` between them, which
+  // others write.
+  Dispatcher& here = *dispatcher();
   // Where it must not suspend, the wait that follows says so.
-  return role_ == Role::kVirtual && no_suspend_depth_ == 0 && dispatcher()->YieldToFresh(*this);
+  return no_suspend_depth_ == 0 && here.YieldToFresh(*this);
 }
 
 Wake Thread::Park(WaitReason& reason) noexcept {
