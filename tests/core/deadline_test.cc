@@ -146,7 +146,9 @@ BOBBIN_TEST(DeadlineScopeTest, ADeadlineThatPassesInsideAShieldIsSeenAfterIt) {
   const DeadlineScope outer(milliseconds(2));
   Event now;
   VirtualThread setter = Spawn([&] { now.Set(); });
-  EXPECT_OK(now.Wait());  // Arms the outer scope's timer.
+  // Arms the outer scope's timer; or sees it pass, where the setter is late.
+  EXPECT_THAT(now.Wait(),
+              testing::AnyOf(StatusIs(absl::StatusCode::kOk), StatusIs(kDeadlineExceeded)));
   {
     const CancelShield shield;
     EXPECT_OK(SleepFor(milliseconds(4)));
