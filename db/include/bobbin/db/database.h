@@ -130,7 +130,9 @@ class Database : public Statements {
   // hooks of resources that were registered later. From then on it must not be moved; the hook must
   // go before it does.
   StopHook StopWith(Lifecycle& life) {
-    const char* const name = dialect() == Dialect::kSqlite ? "sqlite" : "postgres";
+    const char* const name = dialect() == Dialect::kSqlite     ? "sqlite"
+                             : dialect() == Dialect::kPostgres ? "postgres"
+                                                               : "mysql";
     return life.OnStop({.phase = StopPhase::kResources, .name = name}, [this] { return Close(); });
   }
 
